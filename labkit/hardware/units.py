@@ -49,7 +49,9 @@ def parse(value: str | float, kind: str | None = None) -> float:
         number, unit = _split(value, kind)
         found, (factor, divisor) = _unit(unit, value)
         if kind is not None and found != kind:
-            raise LabkitError(f"{value!r} is a {found}, and a {kind} is wanted here: write {_EXAMPLES[kind]}.")
+            raise LabkitError(
+                f"{value!r} is a {found}, and a {kind} is wanted here: write {_EXAMPLES[kind]}."
+            )
         return _checked(number * factor / divisor, value)
     if isinstance(value, bool) or not hasattr(value, "__float__"):
         kinds = " or ".join(_EXAMPLES.values()) if kind is None else _EXAMPLES[kind]
@@ -64,7 +66,9 @@ def show_bytes(size: float) -> str:
 
 def show_rate(rate: float, *, bits: bool = False) -> str:
     """A rate given in bytes/s, in decimal units: ``"3.125 GB/s"``, or with `bits` ``"25 Gbit/s"``."""
-    units = {f"{prefix}{'bit' if bits else 'B'}/s": factor for prefix, factor in _DECIMAL.items() if prefix != "K"}
+    units = {
+        f"{prefix}{'bit' if bits else 'B'}/s": factor for prefix, factor in _DECIMAL.items() if prefix != "K"
+    }
     return _show(rate * 8 if bits else rate, units)
 
 
@@ -77,9 +81,13 @@ def _split(text: str, kind: str | None) -> tuple[float, str]:
     match = _NUMBER.fullmatch(text)
     example = _EXAMPLES[kind] if kind else _EXAMPLES["size"]
     if match is None:
-        raise LabkitError(f"{text!r} does not start with a number: write a number and a unit, such as {example}.")
+        raise LabkitError(
+            f"{text!r} does not start with a number: write a number and a unit, such as {example}."
+        )
     if match[2] is None:
-        raise LabkitError(f"{text!r} has no unit: write one, such as {example}, or pass a number in SI units.")
+        raise LabkitError(
+            f"{text!r} has no unit: write one, such as {example}, or pass a number in SI units."
+        )
     return float(match[1]), match[2]
 
 

@@ -1,0 +1,71 @@
+# Two doors. `make lab` opens the lessons; `make test` runs every test. Both need make and Python 3.11 or newer.
+#
+#   PYTHON=python3.12              another Python for .venv
+#   LABKIT_LAB="--no-browser"      options for `labkit lab`
+#   TORCH_INDEX=https://...        PyTorch's own wheels (README: machines without a GPU, older drivers)
+#   EXTRAS=lab,train               what `make lab` installs; torch is not needed before lesson 04
+#   PYTEST="-k emulator"           options for pytest
+
+PYTHON ?= python3
+EXTRAS ?= lab
+LABKIT_LAB ?=
+TORCH_INDEX ?=
+PYTEST ?=
+
+VENV := .venv
+PY := $(VENV)/bin/python
+PINS := binder/requirements.txt
+
+# The CUDA generation that the driver speaks, from nvidia-smi; empty without one. Drivers run older code, so
+# everything above 13 takes gpu13. Evaluated only where something is installed.
+CUDA = $(shell nvidia-smi 2>/dev/null | sed -n 's/.*CUDA[A-Za-z ]*Version: *\([0-9][0-9]*\).*/\1/p' | head -n 1)
+GPU_EXTRA = $(shell n="$(CUDA)"; if [ "$${n:-0}" -ge 13 ]; then echo gpu13; elif [ "$${n:-0}" = 12 ]; then echo gpu12; fi)
+# Tests compile the kernels for GPUs that are not there, which Linux alone can.
+COMPILER_EXTRA = $(or $(GPU_EXTRA),$(if $(filter Linux,$(shell uname -s)),gpu13))
+
+comma := ,
+INSTALL = sh binder/install "$(PY)" "$(TORCH_INDEX)"
+
+.DEFAULT_GOAL := help
+.PHONY: help lab test check exercises clean
+
+help:
+	@echo "make lab        open JupyterLab at the first lesson"
+	@echo "make test       run every test: unit, notebooks, browser where Chromium is installed"
+	@echo "make check      lint, formatting, types"
+	@echo "make exercises  write exercises/ anew from solutions/"
+	@echo "make clean      remove .venv and what builds and tests leave behind"
+
+lab: $(VENV)/.lab
+	$(PY) -m labkit lab $(LABKIT_LAB)
+
+test: $(VENV)/.test
+	$(PY) -m pytest $(PYTEST)
+
+check: $(VENV)/.test
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+
+exercises: $(VENV)/.test
+	$(PY) -m labkit author sync
+
+clean:
+	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find labkit tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Stamps: an environment is made once, and filled again when the pins or the package's metadata change.
+$(VENV)/.lab: $(VENV)/.made pyproject.toml $(PINS)
+	$(INSTALL) "$(EXTRAS)$(addprefix $(comma),$(GPU_EXTRA))"
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.made pyproject.toml $(PINS)
+	$(INSTALL) "test$(addprefix $(comma),$(COMPILER_EXTRA))"
+	@touch $@
+
+$(VENV)/.made:
+	@command -v "$(PYTHON)" >/dev/null || { echo "There is no '$(PYTHON)' here: install Python 3.11 or newer, or say which with 'make lab PYTHON=/path/to/python3'." >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "labkit needs Python 3.11 or newer and '$(PYTHON)' is older: install one and name it, e.g. 'make lab PYTHON=python3.12'." >&2; exit 1; }
+	@"$(PYTHON)" -c 'import venv, ensurepip' 2>/dev/null || { echo "'$(PYTHON)' cannot make virtual environments: on Debian and Ubuntu 'apt-get install python3-venv' adds that." >&2; exit 1; }
+	"$(PYTHON)" -m venv $(VENV)
+	@touch $@

@@ -1,7 +1,7 @@
 """Sizes, rates and times as people write them, to and from SI floats.
 
-Inside labkit a size is a float of bytes, a rate bytes a second, a time seconds. At the door all of them may be
-strings: ``"64MiB"``, ``"25Gbit/s"``, ``"5us"``. A bare number is taken to be SI already.
+Inside labkit a size is a float of bytes, a rate bytes a second, a time seconds. At the door all of them may
+be strings: ``"64MiB"``, ``"25Gbit/s"``, ``"5us"``. A bare number is taken to be SI already.
 """
 
 from __future__ import annotations
@@ -110,7 +110,9 @@ def _hint(amount: str) -> str:
     if lowered:
         prefix = lowered[1][0].upper() + lowered[1][1:]
         return f"may mean bits or bytes: write {prefix}B or {prefix}bit"
-    return "is not known: sizes are B, kB, MB, GB or KiB, MiB, GiB, or bit; rates add /s; times are ns, us, ms, s"
+    return (
+        "is not known: sizes are in B, kB, MB, KiB, MiB, bit, ...; rates add /s; times are in ns, us, ms, s"
+    )
 
 
 def _checked(number: float, value: object) -> float:

@@ -1,0 +1,1 @@
+"""Telemetry: sources of readings, one sampler for all who watch, and recordings to keep."""

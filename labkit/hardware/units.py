@@ -110,9 +110,7 @@ def _hint(amount: str) -> str:
     if lowered:
         prefix = lowered[1][0].upper() + lowered[1][1:]
         return f"may mean bits or bytes: write {prefix}B or {prefix}bit"
-    return (
-        "is not known: sizes are in B, kB, MB, KiB, MiB, bit, ...; rates add /s; times are in ns, us, ms, s"
-    )
+    return "is not known: sizes are in B, kB, MB, KiB, MiB, bit, ...; rates add /s; times are ns, us, ms, s"
 
 
 def _checked(number: float, value: object) -> float:

@@ -17,6 +17,7 @@ _LAZY: dict[str, tuple[str, str | None]] = {
     "KernelError": ("labkit.errors", "KernelError"),
     "LabkitError": ("labkit.errors", "LabkitError"),
     "doctor": ("labkit.hardware.doctor", "doctor"),
+    "lesson": ("labkit.course.header", "lesson"),
     "monitor": ("labkit.widgets.monitor", "monitor"),
     "exercise": ("labkit.course", "exercise"),
     "exercises": ("labkit.course", "exercises"),
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from labkit import hardware
     from labkit.compute import cuda
     from labkit.course import exercise, exercises, progress
+    from labkit.course.header import lesson
     from labkit.errors import KernelError, LabkitError
     from labkit.hardware.doctor import doctor
     from labkit.widgets.monitor import monitor

@@ -24,6 +24,7 @@ import labkit
 from labkit.compute.filters import FILTERS
 from labkit.compute.worker import hear, raw, read_pixels, say
 from labkit.errors import LabkitError
+from labkit.hardware import html
 
 LIMIT_S = 60.0  # a crew that takes longer than this is stuck
 
@@ -62,14 +63,12 @@ class Run:
 
 def table(runs: Sequence[Run]) -> str:
     """HTML table of runs, one a row, milliseconds."""
-    head = "".join(f"<th>{name}</th>" for name in ("", "start", "copy there", "work", "copy back", "all"))
     rows = []
     for run in runs:
-        cells = (run.start_s, run.send_s, run.work_s, run.receive_s, run.total_s)
-        numbers = "".join(f"<td>{1e3 * seconds:.2f}</td>" for seconds in cells)
-        rows.append(f"<tr><th>{run.filter}, {run.who}</th>{numbers}</tr>")
-    note = f"<caption>milliseconds, {runs[0].pixels:,} pixels; measured on this machine's CPU</caption>"
-    return f"<table>{note}<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        steps = (run.start_s, run.send_s, run.work_s, run.receive_s, run.total_s)
+        rows.append([f"{run.filter}, {run.who}", *(f"{1e3 * seconds:.2f}" for seconds in steps)])
+    caption = f"milliseconds for {runs[0].pixels:,} pixels, measured on this machine's CPU"
+    return html.table(("", "start", "copy there", "work", "copy back", "all"), rows, caption)
 
 
 def alone(filter: str, image: np.ndarray) -> tuple[np.ndarray, Run]:

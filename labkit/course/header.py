@@ -1,0 +1,71 @@
+"""The first cell of a lesson: what hardware was found, so what is measured, emulated or modelled here."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from html import escape
+from typing import Any
+
+from labkit import hardware
+from labkit.errors import LabkitError
+
+# lesson -> rows of (what the lesson shows, how without a GPU, how with one)
+LESSONS: dict[str, tuple[tuple[str, str, str], ...]] = {
+    "01": (
+        ("times of the CPU and of its worker processes", "measured, on {cpu}", "measured, on {cpu}"),
+        (
+            "results of the kernels you write",
+            "emulated: the CPU plays every thread of the GPU",
+            "real, on {gpu}",
+        ),
+        (
+            "times of a GPU",
+            "modelled, for a card of the catalogue that the figure names",
+            "measured, on {gpu}",
+        ),
+        ("the live plot", "measured: cores and memory; emulated: how busy the emulator is", "measured"),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Header:
+    """What one lesson can measure on one machine. ``rows`` holds pairs: what, and how it is known."""
+
+    lesson: str
+    backend: str
+    headline: str
+    reason: str
+    rows: tuple[tuple[str, str], ...]
+
+    def __repr__(self) -> str:
+        return f"lesson {self.lesson}: what is measured, emulated and modelled on this machine"
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def _repr_html_(self) -> str:
+        from labkit.hardware.html import table
+
+        rows = [(escape(what), escape(how)) for what, how in self.rows]
+        why = f"<p>{escape(self.reason)}</p>" if self.reason else ""
+        return table(("In this lesson", "on this machine"), rows, self.headline) + why
+
+
+def lesson(number: str) -> Header:
+    """Say what hardware was found and, for this lesson (``"01"``), how each kind of figure comes about.
+
+    Raises
+    ------
+    LabkitError
+        For a lesson that does not exist, and where LABKIT_BACKEND asks for a GPU that is not there.
+    """
+    if number not in LESSONS:
+        raise LabkitError(f"There is no lesson {number!r}; there are {', '.join(LESSONS)}.")
+    machine = hardware.here()
+    names = {"cpu": machine.cpu.name, "gpu": machine.gpus[0].name if machine.gpus else "no GPU"}
+    real = machine.backend == "gpu"
+    rows = tuple(
+        (what, (with_gpu if real else without).format(**names)) for what, without, with_gpu in LESSONS[number]
+    )
+    return Header(number, machine.backend, machine.headline, "" if real else machine.reason, rows)

@@ -7,13 +7,11 @@ from pathlib import Path
 import labkit
 from labkit.errors import LabkitError
 
-PARTS = ("notebooks", "exercises", "solutions")
-
 
 def lessons_root() -> Path:
     """The folder that holds ``notebooks/``, ``exercises/`` and ``solutions/``.
 
-    A wheel carries them in ``labkit/course/files/``; a clone has them at its top, next to ``labkit/``.
+    A wheel carries them in ``labkit/course/files/``; a clone has them at its top, beside ``pyproject.toml``.
 
     Raises
     ------
@@ -21,9 +19,10 @@ def lessons_root() -> Path:
         When neither is there, for example after copying ``labkit/`` alone.
     """
     package = Path(labkit.__file__).resolve().parent
-    for root in (package.parent, package / "course" / "files"):
-        if (root / "notebooks").is_dir() and (root / "solutions").is_dir():
-            return root
+    if (inside := package / "course" / "files").is_dir():
+        return inside
+    if (package.parent / "pyproject.toml").is_file() and (package.parent / "notebooks").is_dir():
+        return package.parent
     raise LabkitError(
         f"the lessons are missing from {package}: install the package again ('pip install gpu-labkit[lab]')"
     )

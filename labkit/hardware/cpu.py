@@ -1,7 +1,7 @@
 """The processor and memory of this machine, and how much of them this process may use.
 
 In a container or on a classroom hub the machine has more than a process is given: affinity, and the CPU and
-memory limits of its control groups (versions 1 and 2), are what counts. `root` is where the file system starts.
+memory limits of its control groups (versions 1 and 2), are what counts. `root` is where the files start.
 """
 
 from __future__ import annotations

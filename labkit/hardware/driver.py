@@ -1,7 +1,7 @@
 """The CUDA driver, asked directly through ctypes: which GPUs are there, or why none.
 
 Milliseconds instead of the seconds that importing numba or torch takes, and only the standard library. The
-driver itself honours CUDA_VISIBLE_DEVICES. Every first kernel passes here, so the module imports next to nothing.
+driver itself honours CUDA_VISIBLE_DEVICES. Every first kernel passes here, so little is imported.
 """
 
 from __future__ import annotations
@@ -23,20 +23,22 @@ _MEANINGS = {
     2: "the GPU's memory is exhausted: end the processes that hold it (nvidia-smi lists them)",
     34: "the library found is the toolkit's stub, not the driver: take its folder out of LD_LIBRARY_PATH",
     46: "the GPU is busy or in exclusive use: end the process that holds it (nvidia-smi lists them)",
-    NO_DEVICE: "the driver sees no GPU",
+    NO_DEVICE: "the driver sees no GPU: see nvidia-smi -L, and start a container with --gpus all",
     101: "CUDA_VISIBLE_DEVICES names a GPU that is not there: unset it",
     802: "the GPU system is not ready: start the fabric manager (systemctl start nvidia-fabricmanager)",
     803: "the kernel's driver and the driver's libraries differ in version: reboot, or restart the container",
     804: "forward compatibility is not possible on this card: remove the cuda-compat libraries from the path",
-    999: "an unknown error: the nvidia kernel modules may need a reload (after suspend: modprobe nvidia_uvm)",
+    999: "the driver fails for a reason it does not know: reload nvidia_uvm (needed after suspend), or reboot",
 }
 
 
 def probe() -> Answer:
-    """Ask the driver for its GPUs: cards, or the reason why there are none; never raises."""
+    """Ask the driver for its GPUs: cards, or why there are none ("what: what to do"); never raises."""
     names = _LIBRARIES.get(sys.platform, ())
     if not names:
-        return Answer((), f"there is no CUDA for this operating system ({sys.platform})", None)
+        return Answer(
+            (), f"CUDA does not exist for {sys.platform}: a GPU needs Linux, or Windows with WSL2", None
+        )
     library = _load(names)
     if library is None:
         return Answer((), _no_library(), None)
@@ -65,15 +67,19 @@ def _no_library() -> str:
             "the GPU's device files are here but its driver library (libcuda.so.1) is not: "
             "start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility"
         )
-    return "no NVIDIA driver is installed (libcuda.so.1 cannot be loaded)"
+    return (
+        "no NVIDIA driver is installed (its library cannot be loaded): install it if this machine has a GPU"
+    )
 
 
 def _no_start(status: int) -> str:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if status == NO_DEVICE and visible is not None:
         return f"CUDA_VISIBLE_DEVICES={visible!r} leaves no GPU visible: unset it"
-    meaning = _MEANINGS.get(status, "the driver does not start: nvidia-smi may tell more")
-    return f"{meaning} (cuInit returned {status})"
+    what, _, fix = _MEANINGS.get(status, "the driver does not start: see what nvidia-smi says").partition(
+        ": "
+    )
+    return f"{what} (cuInit returned {status}): {fix}"
 
 
 def _version(library):

@@ -1,0 +1,87 @@
+"""Is this stack healthy, and what will the lessons use?
+
+Everything is found out from metadata and files, and from the driver itself; neither torch nor numba is
+imported, so a broken one is reported and not met.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from labkit.errors import LabkitError
+from labkit.hardware.devices import here
+from labkit.hardware.doctor import accelerator, frontend, packages
+from labkit.hardware.doctor.report import Finding, Report
+
+__all__ = ["Finding", "Report", "doctor", "main"]
+
+# distribution, what people call it, what stops without it
+_NEEDED = (
+    ("numpy", "NumPy", "Nothing runs without it."),
+    ("ipykernel", "IPython kernel", "Notebooks cannot run Python from this environment."),
+    ("ipywidgets", "ipywidgets", "No live plot and no check buttons."),
+    ("anywidget", "anywidget", "No live plot and no check buttons."),
+    ("plotly", "Plotly", "The lessons' figures cannot be drawn."),
+    ("numba", "Numba", "The lessons' CPU timings need its compiler."),
+    ("psutil", "psutil", "The live plot cannot show what the CPU does."),
+)
+
+
+def doctor() -> Report:
+    """Look at this machine and its software.
+
+    Returns
+    -------
+    Report
+        Its first line says what the lessons will use. Shows itself as a table in a notebook; `status` is 0
+        with a usable GPU, 1 on the emulator, 2 when lessons cannot run.
+    """
+    findings = tuple(_guarded(check) for check in _checks())
+    broken = [finding.name for finding in findings if finding.state == "error"]
+    if broken:
+        return Report(f"The lessons cannot run yet. To mend first: {', '.join(broken)}.", "", findings)
+    machine = here()
+    return Report(machine.headline, machine.backend, findings)
+
+
+def main(arguments: list[str]) -> int:
+    """``labkit doctor [--json]``: print the report, and exit with its status."""
+    import argparse
+
+    parser = argparse.ArgumentParser(
+        prog="labkit doctor",
+        description="Is this stack healthy, and what will the lessons use?",
+        epilog="Exit status: 0 with a usable GPU, 1 on the emulator, 2 when lessons cannot run.",
+    )
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    as_json = parser.parse_args(arguments).json
+    report = doctor()
+    print(json.dumps(report.to_dict(), indent=2) if as_json else report)
+    return report.status
+
+
+def _checks() -> list[Callable[[], Finding]]:
+    gpu_here = accelerator.gpu_here()
+    needed = [lambda entry=entry: packages.required(*entry) for entry in _NEEDED]
+    return [
+        accelerator.gpu,
+        accelerator.compiler,
+        accelerator.choice,
+        accelerator.processor,
+        packages.python,
+        frontend.jupyterlab,
+        *needed,
+        frontend.widget_manager,
+        lambda: packages.nvml(gpu_here),
+        lambda: packages.torch(gpu_here),
+    ]
+
+
+def _guarded(check: Callable[[], Finding]) -> Finding:
+    """The finding, or that there is none: a half-installed package must not hide the rest."""
+    try:
+        return check()
+    except (LabkitError, OSError, ValueError, ImportError, KeyError, TypeError) as error:
+        name = getattr(check, "__name__", "check")
+        return Finding(name, "warning", "could not be looked at", f"{type(error).__name__}: {error}")

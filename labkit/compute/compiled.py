@@ -7,7 +7,6 @@ does, reads one line of JSON from its stdin, prints one, and is gone.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -15,16 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from labkit.compute import child
 from labkit.compute.curves import Curve
 from labkit.compute.filters import FILTERS, NEARNESS, PER_CONTRAST, RADIUS
-from labkit.compute.host import child_environment
-from labkit.errors import LabkitError
 
-LIMIT_S = 60.0
 ENOUGH_S = 0.05  # repeat a size for this long, at least three times
 
 
-def cpu_curves(sizes: Sequence[int], limit_s: float = LIMIT_S) -> dict[str, Curve]:
+def cpu_curves(sizes: Sequence[int], limit_s: float = child.LIMIT_S) -> dict[str, Curve]:
     """Time both filters on this machine's CPU, on square images of about these many pixels.
 
     Returns
@@ -33,34 +30,13 @@ def cpu_curves(sizes: Sequence[int], limit_s: float = LIMIT_S) -> dict[str, Curv
         filter -> Curve, on all cores, compiled by Numba; by NumPy on one core where Numba is not installed,
         and the label says which.
     """
-    answer = _ask({"sizes": list(sizes)}, limit_s)
+    answer = child.ask("labkit.compute.compiled", {"sizes": list(sizes)}, limit_s)
     return {
         name: Curve(
             f"CPU, {answer['by']}", "measured", "this machine's CPU", tuple(answer["sizes"]), tuple(seconds)
         )
         for name, seconds in answer["seconds"].items()
     }
-
-
-def _ask(question: dict[str, Any], limit_s: float) -> dict[str, Any]:
-    command = [sys.executable, "-P", "-m", "labkit.compute.compiled"]
-    try:
-        done = subprocess.run(
-            command,
-            input=json.dumps(question),
-            capture_output=True,
-            text=True,
-            timeout=limit_s,
-            env=child_environment(),
-        )
-    except subprocess.TimeoutExpired:
-        raise LabkitError(
-            f"Timing the CPU took more than {limit_s:g} s and was stopped; ask for smaller sizes."
-        ) from None
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise LabkitError(f"The process that times the CPU failed: {last}")
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 def _filters() -> tuple[str, dict[str, Callable[[np.ndarray], Any]]]:

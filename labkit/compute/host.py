@@ -7,20 +7,17 @@ back. That is how processes on different GPUs, and in different machines, work t
 from __future__ import annotations
 
 import itertools
-import os
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 import numpy as np
 
-import labkit
+from labkit.compute import child
 from labkit.compute.filters import FILTERS
 from labkit.compute.worker import hear, raw, read_pixels, say
 from labkit.errors import LabkitError
@@ -232,18 +229,10 @@ def _known(filter: str) -> tuple[Callable[[np.ndarray], np.ndarray], int]:
     return FILTERS[filter]
 
 
-def child_environment() -> dict[str, str]:
-    """The environment in which a child finds this very labkit, however the parent found it."""
-    home = str(Path(labkit.__file__).parents[1])
-    paths = [home, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-
-
 def _start() -> subprocess.Popen[bytes]:
-    # -P: a file of the learner's called numpy.py, in the folder of the notebook, must not be imported
-    # instead.
-    command = [sys.executable, "-P", "-m", "labkit.compute.worker"]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=child_environment())
+    pipe = subprocess.PIPE
+    command = child.command("labkit.compute.worker")
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, env=child.environment())
 
 
 def _answer(worker: subprocess.Popen[bytes]) -> dict[str, Any]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from labkit.compute.curves import Curve
 from labkit.compute.host import Run
+from labkit.compute.rates import Rates
 from labkit.compute.scaling import Scaling, amdahl, gustafson
 from labkit.widgets import theme
 
@@ -167,3 +169,44 @@ def _measured(scaling: Scaling) -> list[dict[str, Any]]:
         }
         traces.append(trace)
     return traces
+
+
+def processors(rates: Sequence[Rates]) -> Any:
+    """Operations a second against bytes a second, a point a processor; hollow: peaks of data sheets."""
+    traces = [_processor(rate, colour) for rate, colour in zip(rates, _colours(), strict=False)]
+    layout = {
+        "xaxis": theme.axis(
+            "bytes/s to and from its own memory", **_decades([r.bytes_per_s for r in rates], "B/s")
+        ),
+        "yaxis": theme.axis("float32 operations/s", **_decades([r.flops for r in rates], "FLOP/s")),
+        "showlegend": False,
+    }
+    return theme.figure(traces, layout, "What a processor does in a second", height=440)
+
+
+def _decades(values: Sequence[float], unit: str) -> dict[str, Any]:
+    """A logarithmic axis with a label at every power of ten, and room for the labels of the points."""
+    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
+    ticks = range(low, high + 1)
+    names = [f"{10 ** (power % 3)} {'kMGTPE'[power // 3 - 1]}{unit}" for power in ticks]
+    return {
+        "type": "log",
+        "range": [low, high],
+        "tickvals": [10.0**power for power in ticks],
+        "ticktext": names,
+    }
+
+
+def _processor(rate: Rates, colour: str) -> dict[str, Any]:
+    symbol = "circle" if rate.how == "measured" else "circle-open"
+    return {
+        "type": "scatter",
+        "mode": "markers+text",
+        "name": rate.name,
+        "x": [rate.bytes_per_s],
+        "y": [rate.flops],
+        "text": [f"{rate.name}<br>({rate.how})"],
+        "textposition": "bottom center",
+        "marker": {"size": 14, "color": colour, "symbol": symbol, "line": {"width": 2, "color": colour}},
+        "hovertemplate": f"%{{x:.3s}}B/s, %{{y:.3s}}FLOP/s<br>{rate.how}: {rate.source}<extra></extra>",
+    }

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from labkit.compute import compiled, host
+from labkit.compute import child, compiled, host, rates
 from labkit.compute.filters import FILTERS
 from labkit.errors import LabkitError
 
@@ -127,4 +127,16 @@ def test_a_child_that_takes_too_long_is_a_sentence():
 
 def test_a_child_that_fails_is_a_sentence():
     with pytest.raises(LabkitError, match="failed: "):
-        compiled._ask({"sizes": "a lot"}, 30)
+        child.ask("labkit.compute.compiled", {"sizes": "a lot"})
+
+
+def test_rates_of_this_cpu_are_those_of_a_computer():
+    found = rates.measure()
+    assert found.how == "measured"
+    assert 1e8 < found.flops < 1e15
+    assert 1e8 < found.bytes_per_s < 1e14
+
+
+def test_rates_of_a_card_are_the_catalogue_s():
+    card = rates.catalogued("A100")
+    assert (card.flops, card.bytes_per_s, card.how) == (19.5e12, 2039e9, "data sheet")

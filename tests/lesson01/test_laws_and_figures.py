@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from labkit.compute import rates
 from labkit.compute.curves import Curve, crossing
 from labkit.compute.host import Run
 from labkit.compute.scaling import Scaling, amdahl, gustafson, measure, over_size
@@ -133,6 +134,17 @@ def test_speedups_mark_points_beyond_the_cores():
     assert ends["10% serial (modelled)", "y"] == pytest.approx(amdahl(8, 0.1))
     assert ends["10% serial (modelled)", "y2"] == pytest.approx(gustafson(8, 0.1))
     assert ends["perfect", "y"] == pytest.approx(8)
+
+
+def test_processors_are_points_at_their_rates():
+    found = [rates.SERVER_2020, rates.catalogued("A100")]
+    figure = figures.processors(found)
+    server, card = data_of(figure)
+    assert (server["x"], server["y"]) == ([204.8e9], [4.608e12])
+    assert (card["x"], card["y"]) == ([2039e9], [19.5e12])
+    ticks = json.loads(figure.to_json())["layout"]["xaxis"]
+    assert ticks["ticktext"] == ["100 GB/s", "1 TB/s", "10 TB/s"]
+    assert ticks["tickvals"] == [1e11, 1e12, 1e13]
 
 
 def luminance(colour: str) -> float:

@@ -1,8 +1,8 @@
 """``labkit author sync``: exercises/ generated from solutions/, which are their single source.
 
-What a learner has to write stands between ``### BEGIN SOLUTION`` and ``### END SOLUTION`` in a solution; here it
-becomes a stub. Outputs go, and so do cells tagged ``solution-only``. The same solution always gives the same
-bytes, so that a difference in exercises/ means that somebody forgot to generate them.
+What a learner has to write stands between ``### BEGIN SOLUTION`` and ``### END SOLUTION`` in a solution; here
+it becomes a stub. Outputs go, and so do cells tagged ``solution-only``. The same solution always gives the
+same bytes, so that a difference in exercises/ means that somebody forgot to generate them.
 """
 
 from __future__ import annotations
@@ -27,9 +27,7 @@ _REGION = re.compile(r"^([ \t]*)### BEGIN SOLUTION\s*\n(.*?)^\s*### END SOLUTION
 def sync_main(arguments: list[str]) -> int:
     """Write exercises/ anew; with ``--check`` only compare, and return 1 when they have drifted."""
     parser = argparse.ArgumentParser(prog="labkit author sync", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument(
-        "--check", action="store_true", help="write nothing, exit 1 if exercises/ has drifted"
-    )
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 on a difference")
     options = parser.parse_args(arguments)
     root = files.lessons_root()
     drifted = drift(root)
@@ -73,11 +71,8 @@ def generate(solution: str, name: str) -> str:
     notebook = nbformat.reads(solution, as_version=nbformat.NO_CONVERT)
     if (notebook.nbformat, notebook.nbformat_minor) < (4, 5):
         raise LabkitError(f"solutions/{name} has no cell ids: open it in JupyterLab 4 and save it again")
-    notebook.cells = [
-        _for_learner(cell, name)
-        for cell in notebook.cells
-        if SOLUTION_ONLY not in cell.metadata.get("tags", [])
-    ]
+    travelling = [cell for cell in notebook.cells if SOLUTION_ONLY not in cell.metadata.get("tags", [])]
+    notebook.cells = [_for_learner(cell, name) for cell in travelling]
     kept = {key: notebook.metadata[key] for key in ("kernelspec",) if key in notebook.metadata}
     notebook.metadata = nbformat.from_dict({**kept, "language_info": {"name": "python"}})
     return nbformat.writes(notebook, version=nbformat.NO_CONVERT) + "\n"
@@ -132,7 +127,8 @@ def _clear_with_nbgrader(source: str, where: str) -> str:
         from nbgrader.preprocessors import ClearSolutions
     except ImportError as error:
         raise LabkitError(
-            f"{error.name} is not installed: authors need '{sys.executable} -m pip install \"gpu-labkit[test]\"'"
+            f"{error.name} is not installed, and authors need it: "
+            f"run '{sys.executable} -m pip install \"gpu-labkit[test]\"'"
         ) from error
     clearer = ClearSolutions(code_stub={"python": _PLACE}, enforce_metadata=False)
     try:

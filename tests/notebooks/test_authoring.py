@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import nbformat
@@ -10,7 +11,11 @@ import pytest
 from labkit.course import authoring, files
 from labkit.errors import LabkitError
 
-pytest.importorskip("nbgrader")
+
+@pytest.fixture(autouse=True)
+def _nbgrader(require: Callable[..., None]) -> None:
+    require("nbgrader")
+
 
 KERNEL = """@cuda.jit
 def double(x, out):
@@ -32,6 +37,7 @@ def code(source: str, *tags: str, **rest: object) -> nbformat.NotebookNode:
 
 
 def test_no_exercise_has_drifted_from_its_solution() -> None:
+    assert files.notebooks("exercises")
     assert [path.name for path in authoring.drift(files.lessons_root())] == []
 
 

@@ -34,17 +34,13 @@ def test_there_are_notebooks_to_test() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("path", EXECUTED, ids=name)
 def test_outputs_are_what_the_notebook_shows(path: Path, tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "--nbval",
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--nbval"]
+    limits = [
+        f"--nbval-cell-timeout={CELL_SECONDS}",
         "--nbval-current-env",
+        "--nbval-sanitize-with",
+        SANITIZE,
     ]
-    limits = [f"--nbval-cell-timeout={CELL_SECONDS}", "--nbval-sanitize-with", str(SANITIZE)]
     environment = {**os.environ, "IPYTHONDIR": str(tmp_path / "ipython")}
     began = time.monotonic()
     done = subprocess.run(

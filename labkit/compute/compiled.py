@@ -16,7 +16,7 @@ import numpy as np
 
 from labkit.compute import child
 from labkit.compute.curves import Curve
-from labkit.compute.filters import FILTERS, NEARNESS, PER_CONTRAST, RADIUS
+from labkit.compute.filters import BRIGHTER, FILTERS, NEARNESS, PER_CONTRAST, RADIUS, WHITE
 
 ENOUGH_S = 0.05  # repeat a size for this long, at least three times
 
@@ -58,7 +58,7 @@ def _compiled_brighten(numba: Any) -> Callable[[np.ndarray], Any]:
     def brighten(image, out):
         for row in numba.prange(image.shape[0]):
             for column in range(image.shape[1]):
-                out[row, column] = min(image[row, column] * np.float32(1.3), np.float32(1))
+                out[row, column] = min(image[row, column] * BRIGHTER, WHITE)
 
     return _with_output(brighten)
 
@@ -80,7 +80,7 @@ def _compiled_denoise(numba: Any) -> Callable[[np.ndarray], Any]:
                     neighbours = image[row + down - RADIUS, right : right + columns]
                     for column in range(columns):
                         difference = (neighbours[column] - here[column]) * PER_CONTRAST
-                        weight = near / (difference * difference + np.float32(1))
+                        weight = near / (difference * difference + WHITE)
                         total[column] += weight * neighbours[column]
                         weights[column] += weight
             for column in range(columns):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+BRIGHTER, WHITE = np.float32(1.3), np.float32(1)
 RADIUS = 3  # denoise looks this many pixels in every direction
 PER_CONTRAST = np.float32(1 / 0.1)  # a brightness difference of 0.1 halves a neighbour's weight
 _away = np.arange(-RADIUS, RADIUS + 1) ** 2
@@ -20,7 +21,7 @@ BYTES = {"brighten": 8, "denoise": 8}  # read each float32 once, write each once
 
 def brighten(image: np.ndarray) -> np.ndarray:
     """Make a float32 image (values 0 to 1) 1.3 times as bright; whiter than white stays white."""
-    return np.minimum(image * np.float32(1.3), np.float32(1))
+    return np.minimum(image * BRIGHTER, WHITE)
 
 
 def denoise(image: np.ndarray) -> np.ndarray:
@@ -48,7 +49,7 @@ def _denoise_band(around: np.ndarray, image: np.ndarray) -> np.ndarray:
         for right in range(2 * RADIUS + 1):
             neighbour = around[down : down + rows, right : right + columns]
             difference = (neighbour - image) * PER_CONTRAST
-            weight = NEARNESS[down, right] / (difference * difference + np.float32(1))
+            weight = NEARNESS[down, right] / (difference * difference + WHITE)
             total += weight * neighbour
             weights += weight
     return total / weights

@@ -1,0 +1,1 @@
+"""The numba.cuda kernels that the lessons use, one theme a file."""

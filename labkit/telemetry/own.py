@@ -11,10 +11,26 @@ from labkit.telemetry.series import PROVENANCES, Reading, Series
 
 MAX_OWN = 32
 _BRACKETS = re.compile(r"[(\[]\s*([^()\[\]]+?)\s*[)\]]\s*$")
-_UNITS = frozenset(
-    "% s ms us µs ns min h Hz kHz MHz GHz B kB KB MB GB TB KiB MiB GiB TiB bit kbit Mbit Gbit "
-    "W kW J kJ V A °C FLOP GFLOP TFLOP FLOPs FLOPS GFLOPS TFLOPS Gbps Mbps fps it px".split()
+_TIME = ("s", "ms", "us", "µs", "ns", "min", "h", "Hz", "kHz", "MHz", "GHz")
+_DATA = ("B", "kB", "KB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB", "bit", "kbit", "Mbit", "Gbit", "Gbps")
+_OTHER = (
+    "%",
+    "W",
+    "kW",
+    "J",
+    "kJ",
+    "V",
+    "A",
+    "°C",
+    "FLOP",
+    "GFLOP",
+    "TFLOP",
+    "FLOPS",
+    "GFLOPS",
+    "TFLOPS",
+    "fps",
 )
+_UNITS = frozenset(_TIME + _DATA + _OTHER)
 
 
 def unit_of(name: str) -> str:
@@ -35,25 +51,28 @@ class OwnMetrics:
 
     def __init__(self) -> None:
         self._series: dict[str, Series] = {}
-        self._fresh: dict[str, float] = {}
+        self._last: dict[str, tuple[int, float]] = {}  # name -> (how many so far, last value)
+        self._read: dict[str, int] = {}
 
     def set(self, name: str, value: Any, provenance: str) -> None:
         """Note a value; costs a microsecond, so a training loop may call it at every step."""
         number = _number(name, value)
         if name not in self._series:
             self._series[name] = self._new(name, provenance)
-        self._fresh[name] = number
+        self._last[name] = self._last.get(name, (0, 0.0))[0] + 1, number
 
     def readings(self) -> list[Reading]:
         """One reading for each name: the last value since the previous call, or a gap."""
-        fresh, self._fresh = self._fresh, {}
-        return [Reading(series, fresh.get(name)) for name, series in list(self._series.items())]
+        return [Reading(self._series[name], self._unread(name)) for name in list(self._last)]
+
+    def _unread(self, name: str) -> float | None:
+        count, value = self._last[name]
+        before, self._read[name] = self._read.get(name, 0), count
+        return value if count != before else None
 
     def _new(self, name: str, provenance: str) -> Series:
         if not isinstance(name, str) or not name.strip():
-            raise LabkitError(
-                "The first argument of metric() is its name, for example mon.metric('images/s', 120)."
-            )
+            raise LabkitError("metric() needs a name and a number, for example mon.metric('images/s', 120).")
         if provenance not in PROVENANCES:
             raise LabkitError(f"provenance must be one of {', '.join(PROVENANCES)}, not {provenance!r}.")
         if len(self._series) >= MAX_OWN:

@@ -7,11 +7,11 @@ The file (``.npz``, version 1) holds three arrays and needs NumPy only, without 
 ``values``
     float32 ``(series, samples)``: NaN where there is no value.
 ``about``
-    uint8 ``(bytes,)``: UTF-8 JSON with ``format`` (``"labkit-recording"``), ``version``, ``interval`` (seconds),
-    ``began`` (Unix time), ``series`` (a list in the order of ``values``; the fields of
-    ``labkit.telemetry.series.Series``, provenance among them, and ``reason``: why the last value is missing) and
-    ``spans`` (a list of ``name``, ``start`` and ``end`` in seconds since the recording began; ``end`` is null
-    for a span that was still open).
+    uint8 ``(bytes,)``: UTF-8 JSON with ``format`` (``"labkit-recording"``), ``version``, ``interval``
+    (seconds), ``began`` (Unix time), ``series`` (a list in the order of ``values``; the fields of
+    ``labkit.telemetry.series.Series``, provenance among them, and ``reason``: why the last value is missing)
+    and ``spans`` (a list of ``name``, ``start`` and ``end`` in seconds since the recording began; ``end`` is
+    null for a span that was still open).
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Recording:
             self._count += 1
 
     def samples(self, last: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
-        """Copies of the times ``(samples,)`` and values ``(series, samples)``, oldest first; the ``last`` ones."""
+        """Copies of the (last) times ``(samples,)`` and values ``(series, samples)``, oldest first."""
         with self._lock:
             length = len(self) if last is None else min(last, len(self))
             slots = np.arange(self._count - length, self._count) % self.capacity
@@ -145,7 +145,7 @@ class Recording:
                 self._spans[number] = replace(self._spans[number], end=at)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the recording (see the module for the format); ``.npz`` is added to a name without a suffix."""
+        """Write the recording (the module describes the file); a name without a suffix gets ``.npz``."""
         target = Path(path) if Path(path).suffix else Path(path).with_suffix(".npz")
         with self._lock:
             times, values = self.samples()
@@ -157,18 +157,15 @@ class Recording:
             partial.replace(target)
         except OSError as error:
             partial.unlink(missing_ok=True)
-            raise LabkitError(
-                f"The recording could not be saved to {target}: {error.strerror or error}."
-            ) from error
+            reason = error.strerror or error
+            raise LabkitError(f"The recording could not be saved to {target}: {reason}.") from error
         return target
 
     def _add(self, series: Series) -> None:
         if series.key in self._index:
             return
         if len(self._series) >= MAX_SERIES:
-            raise LabkitError(
-                f"A recording holds {MAX_SERIES} series at most; {series.name!r} is one too many."
-            )
+            raise LabkitError(f"A recording holds at most {MAX_SERIES} series: {series.name!r} is too many.")
         self._index[series.key] = len(self._series)
         self._series.append(series)
         self._reasons.append("")

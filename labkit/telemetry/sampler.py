@@ -78,7 +78,9 @@ class Sampler:
 
     def __init__(self, sources: Callable[[], list[Source]] = default_sources):
         self._sources = sources
-        self._reset()
+        self._changed = threading.Condition()
+        self._subscriptions: list[_Subscription] = []
+        self._thread: threading.Thread | None = None
         _samplers.add(self)
 
     @property
@@ -114,8 +116,8 @@ class Sampler:
     def _reset(self) -> None:
         """As new: also in the child of a fork, which has neither the thread nor whoever held the lock."""
         self._changed = threading.Condition()
-        self._subscriptions: list[_Subscription] = []
-        self._thread: threading.Thread | None = None
+        self._subscriptions = []
+        self._thread = None
 
     def _run(self) -> None:
         sources = self._sources()
@@ -130,7 +132,7 @@ class Sampler:
                 source.close()
 
     def _wait(self, read_at: float) -> bool:
-        """Sleep until a sample is due, 0.1 s after the last one at the earliest; False when nobody is left."""
+        """Sleep until a sample is due, at least 0.1 s after the last one; False when nobody is left."""
         while True:
             with self._changed:
                 self._subscriptions = [s for s in self._subscriptions if s.consumer() is not None]

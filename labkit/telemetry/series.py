@@ -1,4 +1,4 @@
-"""What is plotted: a series (one metric of one device) and a reading of it (a value, or why there is none)."""
+"""What is plotted: a series (one metric of one device) and readings of it (a value, or why none)."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def visible_gpus(nvml: Any) -> list[Gpu]:
 
 
 def _uuid(nvml: Any, index: int) -> str:
-    """UUID of the GPU at an NVML index; a stand-in for a GPU that cannot be asked, so that others keep their place."""
+    """UUID of a GPU; for one that cannot be asked the reason, so that the others keep their place."""
     try:
         return str(nvml.nvmlDeviceGetUUID(nvml.nvmlDeviceGetHandleByIndex(index)))
     except nvml.NVMLError as error:

@@ -1,0 +1,109 @@
+"""A recording as a Plotly figure, for study after the run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labkit.errors import LabkitError
+from labkit.telemetry.recording import Recording, Span
+from labkit.telemetry.series import Series
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+MAX_DRAWN_SPANS = 200
+COLOURS = {
+    "cpu": "#0072B2",
+    "cores": "#0072B2",
+    "memory": "#CC79A7",
+    "gpu": "#009E73",
+    "gpu memory": "#56B4E9",
+    "gpu power": "#E69F00",
+    "gpu temperature": "#8C564B",
+    "emulator": "#D55E00",
+}
+OWN_COLOURS = ("#4477AA", "#EE6677", "#228833", "#AA3377", "#66CCEE", "#CCBB44")
+
+
+def recording_figure(recording: Recording) -> Figure:
+    """Shares in per cent in the upper panel, one panel for each other unit below, spans shaded.
+
+    Raises
+    ------
+    LabkitError
+        When nothing was recorded yet, or Plotly is not installed.
+    """
+    if not len(recording):
+        raise LabkitError("Nothing is recorded yet: the first sample comes after one sampling interval.")
+    try:
+        from plotly.subplots import make_subplots
+    except ImportError as error:
+        raise LabkitError("figure() needs Plotly: pip install 'gpu-labkit[lab]'.") from error
+    times, values = recording.samples()
+    panels = _panels(recording.series[: len(values)])
+    heights = [2.0 if number == 0 else 1.0 for number in range(len(panels))]
+    figure = make_subplots(
+        rows=len(panels), cols=1, shared_xaxes=True, vertical_spacing=0.05, row_heights=heights
+    )
+    for row, (title, members) in enumerate(panels, start=1):
+        for number, series in members:
+            figure.add_trace(_trace(series, number, times, values[number]), row=row, col=1)
+        figure.update_yaxes(title_text=title, rangemode="tozero", row=row, col=1)
+    figure.update_yaxes(range=[0, 102], row=1, col=1)
+    _draw_spans(figure, recording.spans, float(times[-1]), recording.interval)
+    figure.update_xaxes(title_text="seconds since the monitor started", row=len(panels), col=1)
+    figure.update_layout(height=300 + 150 * (len(panels) - 1), margin={"t": 40}, hovermode="x unified")
+    return figure
+
+
+def _panels(series: tuple[Series, ...]) -> list[tuple[str, list[tuple[int, Series]]]]:
+    """``(axis title, [(row of the values, series), ...])``: shares of devices first, then unit by unit."""
+    panels: dict[tuple[str, bool], list[tuple[int, Series]]] = {("%", False): []}
+    for number, one in enumerate(series):
+        own = one.group == "own"
+        panels.setdefault((one.unit, own), []).append((number, one))
+    return [(_title(unit, members), members) for (unit, _), members in panels.items()]
+
+
+def _title(unit: str, members: list[tuple[int, Series]]) -> str:
+    return unit or members[0][1].name
+
+
+def _trace(series: Series, number: int, times: NDArray[np.float64], values: NDArray[np.float32]) -> Any:
+    from plotly.graph_objects import Scatter
+
+    own = series.group == "own"
+    return Scatter(
+        x=times,
+        y=[None if np.isnan(value) else float(value) for value in values],
+        name=series.label,
+        mode="lines+markers" if own else "lines",
+        connectgaps=own,
+        marker={"size": 4},
+        line=_line(series, number),
+        opacity=0.45 if series.group == "cores" else 1.0,
+        visible="legendonly" if series.hidden else True,
+        hovertemplate="%{y:.4g} " + series.unit,
+    )
+
+
+def _line(series: Series, number: int) -> dict[str, Any]:
+    colour = COLOURS.get(series.group) or OWN_COLOURS[number % len(OWN_COLOURS)]
+    width = 0.8 if series.group == "cores" else 2.0
+    return {"color": colour, "width": width, "dash": "solid" if series.provenance == "measured" else "dash"}
+
+
+def _draw_spans(figure: Figure, spans: tuple[Span, ...], last: float, interval: float) -> None:
+    """Regions, and lines for spans shorter than one interval; the newest ones when there are very many."""
+    for span in spans[-MAX_DRAWN_SPANS:]:
+        end = last if span.end is None else span.end
+        label = {"annotation_text": span.name, "annotation_position": "top left", "annotation_font_size": 11}
+        if end - span.start < interval:
+            figure.add_vline(x=span.start, line_width=1, line_color="#888", **label)
+        else:
+            figure.add_vrect(x0=span.start, x1=end, fillcolor="#888", opacity=0.15, line_width=0, **label)
+    if len(spans) > MAX_DRAWN_SPANS:
+        figure.update_layout(title_text=f"the last {MAX_DRAWN_SPANS} of {len(spans)} spans are drawn")

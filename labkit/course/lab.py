@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import secrets
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -28,7 +29,9 @@ def main(arguments: list[str]) -> int:
     _say_delivery(delivery)
     with tempfile.TemporaryDirectory(prefix="labkit-lab-") as private:
         _offer_this_python(Path(private))
-        server = lab_app.initialize_server(argv=server_arguments(options, delivery.folder))
+        arguments = server_arguments(options, delivery.folder) + _kernel_sockets(Path(private))
+        server = lab_app.initialize_server(argv=arguments)
+        _end_on_signal(server)
         _say_where(server, options.port)
         server.start()
     return 0
@@ -82,7 +85,6 @@ def server_arguments(options: argparse.Namespace, folder: Path) -> list[str]:
         f"--ServerApp.port={options.port}",
         f"--ServerApp.root_dir={folder}",
         f"--ServerApp.open_browser={not options.no_browser}",
-        "--ServerApp.answer_yes=True",  # one Ctrl-C ends the server and its kernels, without a question
         "--ServerApp.log_level=ERROR",
         "--LabApp.log_level=ERROR",
         f"--LabApp.default_url={first_page(folder)}",
@@ -114,6 +116,31 @@ def _offer_this_python(private: Path) -> None:
     (kernel / "kernel.json").write_text(json.dumps({**spec, "metadata": {"debugger": True}}))
     paths = [str(private), *filter(None, [os.environ.get("JUPYTER_PATH")])]
     os.environ["JUPYTER_PATH"] = os.pathsep.join(paths)
+
+
+def _kernel_sockets(private: Path) -> list[str]:
+    """Connect kernels by sockets in a private folder, where these work.
+
+    Over TCP, Jupyter's other way, everybody who has an account on a shared machine can read the outputs.
+    A socket's path has a limit (104 bytes on macOS, 108 on Linux), which Jupyter's own folder often exceeds.
+    """
+    longest = private / "kernel-00000000-0000-0000-0000-000000000000-ipc-5"
+    if os.name != "posix" or len(os.fsencode(longest)) > 100:
+        return []
+    os.environ["JUPYTER_RUNTIME_DIR"] = str(private)
+    return ["--KernelManager.transport=ipc"]
+
+
+def _end_on_signal(server: Any) -> None:
+    """One Ctrl-C, or a closed terminal, ends server and kernels without a question; a second insists."""
+
+    def end(number: int, _frame: Any) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        server.stop(from_signal=True)
+
+    for name in ("SIGINT", "SIGHUP"):
+        if hasattr(signal, name):  # Windows has no SIGHUP
+            signal.signal(getattr(signal, name), end)
 
 
 def _is_root() -> bool:

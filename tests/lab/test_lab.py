@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -42,8 +43,9 @@ def start_kernel(server: LabServer) -> psutil.Process:
     limit = time.monotonic() + 20
     while time.monotonic() < limit:
         for child in psutil.Process(server.process.pid).children(recursive=True):
-            if "ipykernel_launcher" in child.cmdline():
-                return child
+            with contextlib.suppress(psutil.NoSuchProcess):  # which a zombie counts as
+                if "ipykernel_launcher" in child.cmdline():
+                    return child
         time.sleep(0.1)
     raise AssertionError("no kernel started")
 
@@ -58,7 +60,7 @@ def test_serves_lesson_01_on_loopback_and_ctrl_c_leaves_nothing(tmp_path: Path) 
         hosts = {host for host, _ in listening(psutil.Process(server.process.pid))}
         assert hosts == {"127.0.0.1"}
         assert server.interrupt() == 0
-        assert not kernel.is_running() or kernel.status() == psutil.STATUS_ZOMBIE
+        assert not kernel.is_running()
         assert "Traceback" not in server.output
 
 

@@ -35,8 +35,10 @@ def _compiler() -> str | None:
 
 PROBES: dict[str, Callable[[], str | None]] = {
     "browser": _browser,
+    "cc": lambda: None if shutil.which("cc") or shutil.which("gcc") else "no C compiler (cc, gcc) is installed",
     "compiler": _compiler,
     "gpu": _gpu,
+    "hatchling": lambda: _modules("hatchling"),
     "lab": lambda: _modules("jupyterlab", "ipywidgets", "anywidget", "plotly"),
     "nbgrader": lambda: _modules("nbgrader"),
     "numba": lambda: _modules("numba"),

@@ -1,0 +1,102 @@
+"""Python values as JSON, with arrays kept aside: arguments on their way to an answer, and what it returns.
+
+A value that has no such form comes out as :class:`Foreign`: its type and a short text, enough to say what was
+wrong.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+LONGEST_TEXT = 10_000
+LARGEST_BITS = 4096
+MOST_ITEMS = 200_000
+DEEPEST = 20
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """A value that cannot travel: the name of its type, and a short description."""
+
+    type: str
+    text: str
+
+
+class Encoder:
+    """Turns values into JSON; arrays gather in :attr:`arrays`, and their bytes count against ``budget``."""
+
+    def __init__(self, prefix: str = "v", budget: int = 64 * 2**20) -> None:
+        self.arrays: dict[str, np.ndarray] = {}
+        self.left = budget
+        self._items = MOST_ITEMS
+        self._prefix = prefix
+
+    def encode(self, value: Any, depth: int = 0) -> Any:
+        """The JSON form of ``value``; ``{"other": [type, text]}`` where there is none."""
+        self._items -= 1
+        kind = type(value)
+        if value is None or kind is bool or kind is float:
+            return value
+        if kind is int and value.bit_length() <= LARGEST_BITS:
+            return value
+        if kind is str and len(value) <= LONGEST_TEXT:
+            return value
+        if isinstance(value, (np.ndarray, np.generic)):
+            return self._array(value)
+        if depth < DEEPEST and kind in (list, tuple, dict) and len(value) <= self._items:
+            return self._container(kind.__name__, value, depth)
+        return other(value)
+
+    def _array(self, value: np.ndarray | np.generic) -> Any:
+        array = np.asarray(value)
+        if array.dtype.kind not in "biufc" or array.nbytes > self.left:
+            return other(value)
+        self.left -= array.nbytes
+        name = f"{self._prefix}{len(self.arrays)}"
+        self.arrays[name] = array
+        return {"scalar" if isinstance(value, np.generic) else "array": name}
+
+    def _container(self, kind: str, value: Any, depth: int) -> Any:
+        items = value.items() if kind == "dict" else value
+        return {kind: [self.encode(tuple(item) if kind == "dict" else item, depth + 1) for item in items]}
+
+
+def decode(form: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """The value that :meth:`Encoder.encode` wrote; ValueError for a form it does not write."""
+    if form is None or isinstance(form, (bool, int, float, str)):
+        return form
+    if not isinstance(form, dict) or len(form) != 1:
+        raise ValueError("not the form of a value")
+    ((kind, content),) = form.items()
+    if kind == "array":
+        return arrays[str(content)]
+    if kind == "scalar":
+        return arrays[str(content)][()]
+    if kind == "other":
+        return Foreign(str(content[0]), str(content[1]))
+    if kind not in ("list", "tuple", "dict"):
+        raise ValueError("not the form of a value")
+    return {"list": list, "tuple": tuple, "dict": dict}[kind](decode(item, arrays) for item in content)
+
+
+def other(value: Any) -> dict[str, list[str]]:
+    """The form of a value that cannot travel."""
+    return {"other": [type(value).__name__, describe(value)]}
+
+
+def describe(value: Any, longest: int = 80) -> str:
+    """A short text for any value, whatever its own ``repr`` does, and without building a long one."""
+    try:
+        if isinstance(value, np.ndarray):
+            return f"array of shape {value.shape}, dtype {value.dtype}"
+        if isinstance(value, int) and value.bit_length() > LARGEST_BITS:
+            return f"an integer of {value.bit_length()} bits"
+        if isinstance(value, (str, bytes, list, tuple, dict, set, frozenset)) and len(value) > 1000:
+            return f"{type(value).__name__} of length {len(value)}"
+        text = repr(value)
+    except Exception:
+        return f"a {type(value).__name__} that cannot be printed"
+    return text if len(text) <= longest else text[: longest - 1] + "…"

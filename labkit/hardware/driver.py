@@ -28,7 +28,7 @@ _MEANINGS = {
     802: "the GPU system is not ready: start the fabric manager (systemctl start nvidia-fabricmanager)",
     803: "the kernel's driver and the driver's libraries differ in version: reboot, or restart the container",
     804: "forward compatibility is not possible on this card: remove the cuda-compat libraries from the path",
-    999: "the driver fails for a reason it does not know: reload nvidia_uvm (needed after suspend), or reboot",
+    999: "the driver fails for a reason it does not know: reload nvidia_uvm (as after suspend), or reboot",
 }
 
 
@@ -67,9 +67,7 @@ def _no_library() -> str:
             "the GPU's device files are here but its driver library (libcuda.so.1) is not: "
             "start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility"
         )
-    return (
-        "no NVIDIA driver is installed (its library cannot be loaded): install it if this machine has a GPU"
-    )
+    return "no NVIDIA driver can be loaded (libcuda.so.1): install one if an NVIDIA GPU is here, or start the container with --gpus all"
 
 
 def _no_start(status: int) -> str:

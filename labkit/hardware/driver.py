@@ -67,16 +67,18 @@ def _no_library() -> str:
             "the GPU's device files are here but its driver library (libcuda.so.1) is not: "
             "start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility"
         )
-    return "no NVIDIA driver can be loaded (libcuda.so.1): install one if an NVIDIA GPU is here, or start the container with --gpus all"
+    return (
+        "no NVIDIA driver can be loaded (libcuda.so.1): "
+        "install one if an NVIDIA GPU is here, or start the container with --gpus all"
+    )
 
 
 def _no_start(status: int) -> str:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if status == NO_DEVICE and visible is not None:
         return f"CUDA_VISIBLE_DEVICES={visible!r} leaves no GPU visible: unset it"
-    what, _, fix = _MEANINGS.get(status, "the driver does not start: see what nvidia-smi says").partition(
-        ": "
-    )
+    meaning = _MEANINGS.get(status, "the driver does not start: see what nvidia-smi says")
+    what, _, fix = meaning.partition(": ")
     return f"{what} (cuInit returned {status}): {fix}"
 
 

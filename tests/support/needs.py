@@ -35,7 +35,7 @@ def _compiler() -> str | None:
 
 PROBES: dict[str, Callable[[], str | None]] = {
     "browser": _browser,
-    "cc": lambda: None if shutil.which("cc") or shutil.which("gcc") else "no C compiler (cc, gcc) is installed",
+    "cc": lambda: None if shutil.which("cc") or shutil.which("gcc") else "no C compiler (cc) is installed",
     "compiler": _compiler,
     "gpu": _gpu,
     "hatchling": lambda: _modules("hatchling"),

@@ -25,6 +25,7 @@ _NEEDED = (
     ("plotly", "Plotly", "The lessons' figures cannot be drawn."),
     ("numba", "Numba", "The lessons' CPU timings need its compiler."),
     ("psutil", "psutil", "The live plot cannot show what the CPU does."),
+    ("PyWavelets", "PyWavelets", "The photograph of lesson 01 comes with it."),
 )
 
 

@@ -24,7 +24,16 @@ GPU_EXTRA = $(shell n="$(CUDA)"; if [ "$${n:-0}" -ge 13 ]; then echo gpu13; elif
 COMPILER_EXTRA = $(or $(GPU_EXTRA),$(if $(filter Linux,$(shell uname -s)),gpu13))
 
 comma := ,
-INSTALL = sh binder/install "$(PY)" "$(TORCH_INDEX)"
+LAB_EXTRAS = $(EXTRAS)$(addprefix $(comma),$(GPU_EXTRA))
+TEST_EXTRAS = test$(addprefix $(comma),$(COMPILER_EXTRA))
+
+# $(call install,EXTRAS): the package, editable, against the pinned set. The set pins CUDA 13's pieces; for
+# CUDA 12 pip picks them, and everything else stays pinned.
+define install
+@case ",$(1)," in *,gpu12,*) sed -E '/^(cuda-|nvidia-cuda-|nvidia-nv)/d' $(PINS) ;; *) cat $(PINS) ;; esac >$(VENV)/constraints.txt
+@echo "Installing labkit [$(1)] into $(VENV); the first time this takes some minutes."
+@$(PY) -m pip install --disable-pip-version-check --quiet --constraint $(VENV)/constraints.txt $(if $(TORCH_INDEX),--extra-index-url "$(TORCH_INDEX)") --editable ".[$(1)]"
+endef
 
 .DEFAULT_GOAL := help
 .PHONY: help lab test check exercises clean
@@ -37,7 +46,7 @@ help:
 	@echo "make clean      remove .venv and what builds and tests leave behind"
 
 lab: $(VENV)/.lab
-	$(PY) -m labkit lab $(LABKIT_LAB)
+	@$(PY) -m labkit lab $(LABKIT_LAB)
 
 test: $(VENV)/.test
 	$(PY) -m pytest $(PYTEST)
@@ -56,11 +65,11 @@ clean:
 
 # Stamps: an environment is made once, and filled again when the pins or the package's metadata change.
 $(VENV)/.lab: $(VENV)/.made pyproject.toml $(PINS)
-	$(INSTALL) "$(EXTRAS)$(addprefix $(comma),$(GPU_EXTRA))"
+	$(call install,$(LAB_EXTRAS))
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.made pyproject.toml $(PINS)
-	$(INSTALL) "test$(addprefix $(comma),$(COMPILER_EXTRA))"
+	$(call install,$(TEST_EXTRAS))
 	@touch $@
 
 $(VENV)/.made:

@@ -1,4 +1,4 @@
-"""The commands ``labkit exercises``, ``labkit progress``, ``labkit author sync`` and ``labkit author verify``."""
+"""The commands ``labkit exercises``, ``labkit progress`` and ``labkit author sync`` or ``verify``."""
 
 from __future__ import annotations
 

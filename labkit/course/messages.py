@@ -62,7 +62,7 @@ def ended(name: str, run: Run, limits: Limits) -> str:
             "Look at what should make its condition false."
         )
     if run.end == "memory":
-        return f"'{name}' was stopped when it used more than {limits.memory / 2**30:g} GiB of memory."
+        return f"'{name}' was stopped when it used more than {limits.memory / 2**20:,.0f} MiB of memory."
     if run.unreadable:
         return unreadable(name, run.unreadable)
     if run.end == "exited" and run.status < 0:

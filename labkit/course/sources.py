@@ -67,21 +67,15 @@ def _defines(node: ast.stmt) -> bool:
 
 
 def answer(code: str, name: str) -> Any:
-    """Run ``code`` as a notebook cell would, after the imports every lesson has, and return what it calls
-    ``name``.
+    """Run ``code`` as a notebook does, after the imports of every lesson; returns what it calls ``name``.
 
     For the course's own texts only: the code runs in this process.
     """
     label = f"<exercise {next(_number)}>"
-    whole = _PRELUDE + code
-    linecache.cache[label] = (
-        len(whole),
-        None,
-        whole.splitlines(keepends=True),
-        label,
-    )  # for inspect.getsource
+    linecache.cache[label] = (len(code), None, code.splitlines(keepends=True), label)  # where inspect looks
     namespace: dict[str, Any] = {"__name__": "__main__"}
-    exec(compile(whole, label, "exec", dont_inherit=True), namespace)
+    exec(_PRELUDE, namespace)
+    exec(compile(code, label, "exec", dont_inherit=True), namespace)
     if name not in namespace:
         raise LabkitError(f"The code defines no '{name}'.")
     return namespace[name]

@@ -1,8 +1,8 @@
 """Three buttons under an exercise: Check, Hint, Solution. One panel an exercise, however often it is shown.
 
-The panel knows an exercise only by its ``name``, ``_repr_html_``, ``check``, ``hint`` and ``solution``. A check
-runs on a thread of its own, so the notebook goes on meanwhile; further presses are ignored until it has ended.
-Front ends may call the buttons from any thread, hence the lock.
+The panel knows an exercise only by its ``name``, ``_repr_html_``, ``check``, ``hint`` and ``solution``. A
+check runs on a thread of its own, so the notebook goes on meanwhile; further presses are ignored until it has
+ended. Front ends may call the buttons from any thread, hence the lock.
 """
 
 from __future__ import annotations

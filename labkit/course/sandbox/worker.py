@@ -24,15 +24,16 @@ from labkit.errors import KernelError
 GUARD = 64  # elements before and after every output, to notice a write that goes astray
 
 
-def main(folder: str, start: int) -> None:
-    """Run the job in ``folder``; one byte on descriptor ``start`` says that the answer's own time begins."""
-    job, arrays = wire.read(Path(folder, "job"))
+def main(path: str, start: int) -> None:
+    """Run the job in the folder ``path``; one byte on descriptor ``start`` says that the answer's own time begins."""
+    folder = Path(path)
+    job, arrays = wire.read(folder / "job")
     if job["kind"] == "kernel":
         import labkit.compute.emulator.package  # noqa: F401  (loaded before the clock starts)
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     os.write(start, b"!")
     os.close(start)
-    save = _saver(Path(folder))
+    save = _saver(folder)
     try:
         run = _prepare(job, arrays)
     except BaseException as error:

@@ -1,0 +1,139 @@
+"""Whatever an answer does, a check ends in time with one clear result, and leaves no process and no harm behind."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from course import bad_answers as bad
+import numpy as np
+import psutil
+import pytest
+
+import labkit
+from labkit.course import run_check
+from labkit.course.sandbox import Limits
+
+SECONDS = 1.0
+LIMITS = Limits(seconds=SECONDS, memory=300 * 2**20)
+
+CASES = [
+    (bad.right, "passed", "Right for every table"),
+    (bad.loops_forever, "error", "was stopped after 1 s"),
+    (bad.holds_the_lock_forever, "error", "was stopped after 1 s"),
+    (bad.ignores_signals, "error", "was stopped after 1 s"),
+    (bad.leaves, "error", "ended its process (exit status 0)"),
+    (bad.crashes, "error", "ended by SIGSEGV"),
+    (bad.eats_memory, "error", "more than 300 MiB of memory"),
+    (bad.captures_a_gigabyte, "error", "refers to 1,024 MiB of data (GIGABYTE)"),
+    (bad.patches_numpy, "failed", "returned 1, expected"),
+    (bad.patches_labkit, "failed", "returned 1, expected"),
+    (bad.exits, "error", "raised SystemExit in line"),
+    (bad.interrupts, "error", "raised KeyboardInterrupt in line"),
+    (bad.closes_descriptors, "passed", "Right for every table"),
+    (bad.prints_a_verdict, "error", "ended its process"),
+    (bad.writes_garbage, "error", "left a result that cannot be read"),
+    (bad.forges_a_document, "error", "left a result that cannot be read"),
+    (bad.leaves_a_link, "error", "left a result that cannot be read"),
+    (bad.leaves_a_pipe, "error", "left a result that cannot be read"),
+    (bad.returns_nan, "failed", "returned nan"),
+    (bad.returns_a_text, "failed", "returned a str: '7.5'"),
+    (bad.returns_a_list, "failed", "returned a list: [1, 2]"),
+    (bad.returns_a_generator, "failed", "returned a generator"),
+    (bad.returns_a_huge_array, "failed", "returned a ndarray (array of shape (1048576, 1024)"),
+    (bad.returns_a_huge_integer, "failed", "an integer of 100001 bits"),
+    (bad.returns_a_nest, "failed", "returned a list"),
+    (bad.returns_a_hostile_object, "failed", "a Hostile that cannot be printed"),
+    (bad.raises_with_a_hostile_message, "error", "raised Loud in line"),
+    (bad.recurses, "error", "raised RecursionError in line"),
+    (bad.reads_input, "error", "raised EOFError in line"),
+]
+
+
+def check(answer, limits=LIMITS):
+    return run_check.run_check(labkit.exercise("01.amdahl"), answer, limits)
+
+
+def processes():
+    """Descendants of this process, and sleepers that may have left the family."""
+    family = psutil.Process().children(recursive=True)
+    return [p for p in family if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+
+
+def sleepers():
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        if "labkit-test-sleeper" in " ".join(process.info["cmdline"] or []):
+            found.append(process)
+    return found
+
+
+@pytest.mark.parametrize(("answer", "outcome", "says"), CASES, ids=lambda value: getattr(value, "__name__", None))
+def test_one_clear_outcome(answer, outcome, says):
+    before = time.monotonic()
+    result = check(answer)
+    assert result.outcome == outcome, result
+    assert says in repr(result)
+    assert time.monotonic() - before < SECONDS + 5
+    assert processes() == []
+
+
+def test_the_message_names_the_line_of_the_answer():
+    result = check(bad.exits)
+    line = bad.exits.__code__.co_firstlineno + 1
+    assert f"in line {line} of its cell" in result.message
+
+
+def test_a_gigabyte_of_output_is_drained_and_its_ends_are_kept():
+    before = psutil.Process().memory_info().rss
+    result = check(bad.prints_a_gigabyte, Limits(seconds=20))
+    assert "first words" in result.printed
+    assert "bytes left out" in result.printed
+    assert len(result.printed) < 10_000
+    assert psutil.Process().memory_info().rss - before < 50 * 2**20
+    assert result.passed
+
+
+def test_memory_of_an_answers_own_children_counts():
+    result = check(bad.eats_memory_in_a_child, Limits(seconds=5, memory=300 * 2**20))
+    assert "more than 300 MiB of memory" in result.message
+    assert processes() == []
+
+
+def test_forked_children_and_grandchildren_end_with_the_check():
+    assert check(bad.forks_sleepers).passed
+    assert sleepers() == []
+
+
+def test_the_notebooks_own_modules_are_unharmed():
+    close, error = np.isclose, labkit.KernelError
+    check(bad.patches_numpy)
+    check(bad.patches_labkit)
+    assert np.isclose is close
+    assert labkit.KernelError is error
+    assert check(bad.right).passed
+
+
+def test_nothing_stays_in_the_temporary_folder(tmp_path, monkeypatch):
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    check(bad.right)
+    check(bad.loops_forever)
+    assert os.listdir(folder) == []
+
+
+@pytest.mark.parametrize("answer", [7, "text", None, [1], int, labkit, np.ones(3), bad.Hostile()], ids=lambda v: type(v).__name__)
+def test_other_things_are_no_function(answer):
+    result = check(answer)
+    assert result.outcome == "error"
+    assert "should be a function" in result.message
+
+
+def test_another_number_of_parameters_is_named():
+    def amdahl_limit(workers):
+        return 1.0
+
+    result = check(amdahl_limit)
+    assert result.outcome == "error"
+    assert "amdahl_limit(workers, seconds) is asked for, and yours is amdahl_limit(workers)" in result.message

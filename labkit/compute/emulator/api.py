@@ -1,0 +1,131 @@
+"""The names of ``numba.cuda``, for the emulator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import Any
+
+from labkit.compute.emulator.device_array import (
+    device_array,
+    device_array_like,
+    pinned_array,
+    pinned_array_like,
+    to_device,
+)
+from labkit.compute.emulator.kernel import EmulatedKernel, set_step_budget
+from labkit.compute.emulator.kernel import jit as _jit
+from labkit.compute.emulator.values import Intrinsic
+
+_KERNEL_ONLY = (
+    "threadIdx blockIdx blockDim gridDim laneid warpsize grid gridsize shared local const atomic syncthreads "
+    "syncwarp threadfence threadfence_block threadfence_system selp"
+).split()
+
+threadIdx = Intrinsic("threadIdx")  # noqa: N816 (CUDA's names)
+blockIdx = Intrinsic("blockIdx")  # noqa: N816
+blockDim = Intrinsic("blockDim")  # noqa: N816
+gridDim = Intrinsic("gridDim")  # noqa: N816
+laneid = Intrinsic("laneid")
+warpsize = Intrinsic("warpsize")
+grid = Intrinsic("grid")
+gridsize = Intrinsic("gridsize")
+shared = Intrinsic("shared")
+local = Intrinsic("local")
+const = Intrinsic("const")
+atomic = Intrinsic("atomic")
+syncthreads = Intrinsic("syncthreads")
+syncwarp = Intrinsic("syncwarp")
+threadfence = Intrinsic("threadfence")
+threadfence_block = Intrinsic("threadfence_block")
+threadfence_system = Intrinsic("threadfence_system")
+selp = Intrinsic("selp")
+
+__all__ = [
+    *_KERNEL_ONLY,
+    "close",
+    "defer_cleanup",
+    "detect",
+    "device_array",
+    "device_array_like",
+    "is_available",
+    "jit",
+    "pinned_array",
+    "pinned_array_like",
+    "set_step_budget",
+    "stream",
+    "synchronize",
+    "to_device",
+]
+
+
+def jit(
+    func_or_sig: Any = None,
+    device: bool = False,
+    inline: Any = "never",
+    link: Any = None,
+    debug: Any = None,
+    opt: Any = None,
+    lineinfo: bool = False,
+    cache: bool = False,
+    fastmath: bool = False,
+    **options: Any,
+) -> Any:
+    """Compile a kernel, or with ``device=True`` a function that kernels call; also as ``@cuda.jit`` without brackets."""
+
+    def decorate(function: Callable) -> EmulatedKernel:
+        return _jit(function, device=device)
+
+    return decorate(func_or_sig) if callable(func_or_sig) and not _is_signature(func_or_sig) else decorate
+
+
+def _is_signature(thing: Any) -> bool:
+    return type(thing).__module__.startswith(("numba", "numba_cuda"))
+
+
+def synchronize() -> None:
+    """Wait for the device; emulated launches have already ended when they return."""
+
+
+def is_available() -> bool:
+    """True: kernels run here, on the emulator. ``cuda.BACKEND`` tells it from a GPU."""
+    return True
+
+
+def detect() -> bool:
+    """Say what kernels run on."""
+    from labkit.hardware import why_no_gpu
+
+    print(f"Kernels run on labkit's emulator (no GPU: {why_no_gpu()})")
+    return True
+
+
+def close() -> None:
+    """Nothing to release."""
+
+
+@contextmanager
+def defer_cleanup():
+    """Nothing to defer: device arrays are freed like any Python object."""
+    yield
+
+
+class Stream:
+    """A stream of the emulator: work on it has ended when the call that submits it returns."""
+
+    def synchronize(self) -> None:
+        """Nothing to wait for."""
+
+    @contextmanager
+    def auto_synchronize(self):
+        yield self
+
+
+def stream() -> Stream:
+    """A new stream."""
+    return Stream()
+
+
+def missing(name: str) -> Any:
+    """What an unknown name of the module answers."""
+    raise AttributeError(f"module 'labkit.cuda' (emulator) has no attribute {name!r}")

@@ -1,0 +1,544 @@
+"""Lowering of expressions: each becomes registers with numba.cuda's types."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from labkit.compute.emulator import types as ty
+from labkit.compute.emulator.program import Block, Builder
+from labkit.compute.emulator.source import Source
+from labkit.compute.emulator.subset import unsupported
+from labkit.compute.emulator.values import ArrayRef, Conflict, Intrinsic, Scalar, Static, Tuple, Value, Whole
+
+CUDA_MODULES = {"labkit.compute.cuda", "numba.cuda", "numba_cuda.numba.cuda"}
+
+OPERATORS: dict[type[ast.operator], tuple[str, Any]] = {
+    ast.Add: ("+", operator.add),
+    ast.Sub: ("-", operator.sub),
+    ast.Mult: ("*", operator.mul),
+    ast.Div: ("/", operator.truediv),
+    ast.FloorDiv: ("//", operator.floordiv),
+    ast.Mod: ("%", operator.mod),
+    ast.Pow: ("**", operator.pow),
+    ast.LShift: ("<<", operator.lshift),
+    ast.RShift: (">>", operator.rshift),
+    ast.BitAnd: ("&", operator.and_),
+    ast.BitOr: ("|", operator.or_),
+    ast.BitXor: ("^", operator.xor),
+}
+COMPARISONS: dict[type[ast.cmpop], str] = {
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+}
+COORDINATES = {
+    f"{name}.{axis}": (attribute, k)
+    for name, attribute in (("threadIdx", "thread"), ("blockIdx", "block"))
+    for k, axis in enumerate("xyz")
+}
+EXTENTS = {
+    f"{name}.{axis}": (attribute, k)
+    for name, attribute in (("blockDim", "block"), ("gridDim", "grid"))
+    for k, axis in enumerate("xyz")
+}
+# Expressions that can be evaluated for every lane, needed or not: they touch no memory and cannot fail.
+PURE = (
+    ast.Name,
+    ast.Constant,
+    ast.BinOp,
+    ast.UnaryOp,
+    ast.Compare,
+    ast.BoolOp,
+    ast.IfExp,
+    ast.Attribute,
+    ast.operator,
+    ast.unaryop,
+    ast.cmpop,
+    ast.boolop,
+    ast.expr_context,
+)
+
+
+def is_pure(node: ast.AST) -> bool:
+    """Whether an expression may be evaluated by lanes that do not need it."""
+    if isinstance(node, ast.Subscript):
+        # a.shape[0] is a constant of the launch, not a memory access
+        return isinstance(node.value, ast.Attribute) and node.value.attr == "shape" and is_pure(node.slice)
+    return isinstance(node, PURE) and all(is_pure(child) for child in ast.iter_child_nodes(node))
+
+
+class ExpressionLowering:
+    """Lowers expressions of one function into a builder; statements are added by a subclass."""
+
+    def __init__(self, builder: Builder, source: Source):
+        self.b = builder
+        self.source = source
+        self.env: dict[str, Value] = {}
+        self.inlined: tuple[Source, ...] = (source,)
+        self._hidden = 0
+
+    # -- small tools ------------------------------------------------------------------------------------------
+
+    def fail(self, node: ast.AST, what: str) -> Exception:
+        return unsupported(self.source, node, what)
+
+    def site(self, node: ast.AST, operand: str = "") -> int:
+        line = getattr(node, "lineno", self.source.first_line)
+        return self.b.site(self.source.name, line, self.source.line(line), operand)
+
+    def hidden_name(self, purpose: str) -> str:
+        """A variable no learner can write, for values that cross blocks."""
+        self._hidden += 1
+        return f"<{purpose}{self._hidden}>"
+
+    def const(self, value: Any) -> Scalar:
+        """A literal or captured number, with numba's type for it."""
+        if isinstance(value, bool):
+            typed: Any = np.bool_(value)
+        elif isinstance(value, int):
+            typed = np.int64(value) if -(2**63) <= value < 2**63 else np.uint64(value % 2**64)
+        elif isinstance(value, float):
+            typed = np.float64(value)
+        elif isinstance(value, complex):
+            typed = np.complex128(value)
+        else:
+            typed = value
+        return Scalar(typed.dtype, self.b.constant(typed), value)
+
+    def emit(
+        self, dtype: np.dtype, code: str, operands: tuple[Scalar, ...], node: ast.AST, kind: str | None = None
+    ) -> Scalar:
+        registers = tuple(r for o in operands for r in o.registers)
+        kind = kind or (dtype.str[1:] if dtype.kind == "f" else "int")
+        return Scalar(dtype, self.b.emit(code, registers, getattr(node, "lineno", 0), kind))
+
+    def cast(self, value: Scalar, dtype: np.dtype, node: ast.AST) -> Scalar:
+        if value.type == dtype:
+            return value
+        if value.known and dtype.kind in "biuf":
+            with np.errstate(all="ignore"):
+                return Scalar(
+                    dtype,
+                    self.b.constant(np.asarray(value.const).astype(dtype)[()]),
+                    _python(value.const, dtype),
+                )
+        return self.emit(dtype, f"cast_{ty.short_name(dtype)}({value.code})", (value,), node, "cast")
+
+    def truth(self, value: Value, node: ast.AST) -> Scalar:
+        return self.cast(self.need_scalar(value, node), ty.BOOL, node)
+
+    def condition(self, test: Scalar, node: ast.AST) -> str:
+        """The register a branch tests."""
+        return self.emit(ty.BOOL, test.code, (test,), node, "move").code if test.known else test.code
+
+    def need_scalar(self, value: Value, node: ast.AST) -> Scalar:
+        if isinstance(value, Scalar):
+            return value
+        raise self.fail(node, f"{describe(value)} where a number is needed")
+
+    def scalar(self, node: ast.expr) -> Scalar:
+        return self.need_scalar(self.expr(node), node)
+
+    # -- dispatch ---------------------------------------------------------------------------------------------
+
+    def expr(self, node: ast.expr) -> Value:
+        method = getattr(self, f"expr_{type(node).__name__}", None)
+        if method is None:
+            raise self.fail(node, f"{type(node).__name__.lower()} expressions")
+        return method(node)
+
+    def expr_Constant(self, node: ast.Constant) -> Value:
+        if isinstance(node.value, (bool, int, float, complex)):
+            return self.const(node.value)
+        return Static(node.value)
+
+    def expr_Tuple(self, node: ast.Tuple) -> Value:
+        return Tuple(tuple(self.expr(item) for item in node.elts))
+
+    def expr_Name(self, node: ast.Name) -> Value:
+        if node.id in self.env:
+            return self.defined(self.env[node.id], node)
+        if node.id in self.source.assigned:
+            raise self.fail(node, f"'{node.id}' before it is assigned")
+        try:
+            return self.wrap(self.source.names[node.id], node.id)
+        except KeyError:
+            raise self.fail(node, f"'{node.id}', which is not defined anywhere") from None
+
+    def defined(self, value: Value, node: ast.Name) -> Value:
+        if isinstance(value, Conflict):
+            raise self.fail(
+                node, f"'{node.id}', which stands for different things on different paths; use two names"
+            )
+        if isinstance(value, Scalar) and value.undefined:
+            code = f"g.defined({value.code}, {self.site(node, node.id)})"
+            return self.emit(value.type, code, (value,), node, "move")
+        return value
+
+    def wrap(self, value: Any, name: str) -> Value:
+        """A captured Python object as a value; numbers and arrays are constants of the kernel, as in numba."""
+        if isinstance(value, (bool, int, float, complex, np.generic)):
+            return self.const(value)
+        if isinstance(value, np.ndarray):
+            return self.array(
+                ty.ArrayType(value.dtype, value.ndim, "constant", readonly=True), name, ("constant", value)
+            )
+        if isinstance(value, tuple):
+            return Tuple(tuple(self.wrap(item, name) for item in value))
+        return Static(value)
+
+    def array(self, kind: ty.ArrayType, name: str, origin: tuple) -> ArrayRef:
+        self.b.arrays.append(origin)
+        return ArrayRef(kind, len(self.b.arrays) - 1, name, ArrayRef.whole(kind.ndim))
+
+    # -- attributes and subscripts ----------------------------------------------------------------------------
+
+    def expr_Attribute(self, node: ast.Attribute) -> Value:
+        base = self.expr(node.value)
+        if isinstance(base, Static):
+            return self.static_attribute(base.value, node)
+        if isinstance(base, ArrayRef):
+            return self.array_attribute(base, node)
+        if isinstance(base, Scalar) and base.type.kind == "c" and node.attr in ("real", "imag"):
+            part = np.dtype(f"f{base.type.itemsize // 2}")
+            return self.emit(part, f"{base.code}.{node.attr}", (base,), node)
+        if isinstance(base, Scalar) and base.type.names and node.attr in base.type.names:
+            return self.emit(base.type[node.attr], f"{base.code}[{node.attr!r}]", (base,), node)
+        raise self.fail(node, f"attribute '{node.attr}' of {describe(base)}")
+
+    def static_attribute(self, base: Any, node: ast.Attribute) -> Value:
+        if isinstance(base, ModuleType) and base.__name__ in CUDA_MODULES:
+            return self.intrinsic_value(Intrinsic(node.attr), node)
+        if isinstance(base, Intrinsic):
+            return self.intrinsic_value(Intrinsic(f"{base.path}.{node.attr}"), node)
+        if isinstance(base, ModuleType) and hasattr(base, node.attr):
+            return self.wrap(getattr(base, node.attr), node.attr)
+        if isinstance(base, np.dtype) and node.attr == "type":
+            return Static(base.type)
+        raise self.fail(node, f"'{ast.unparse(node)}'")
+
+    def intrinsic_value(self, intrinsic: Intrinsic, node: ast.AST) -> Value:
+        """A coordinate or extent where the name is complete; otherwise the name so far."""
+        path = intrinsic.path
+        if path in COORDINATES:
+            attribute, k = COORDINATES[path]
+            return self.emit(ty.INT32, f"g.coordinate({attribute!r}, {k})", (), node, "move")
+        if path in EXTENTS:
+            attribute, k = EXTENTS[path]
+            return self.emit(ty.INT32, f"g.extent({attribute!r}, {k})", (), node, "move")
+        if path == "laneid":
+            return self.emit(ty.INT32, "g.warp_lane()", (), node, "move")
+        if path == "warpsize":
+            return Scalar(ty.INT32, self.b.constant(np.int32(32)), 32)
+        return Static(intrinsic)
+
+    def array_attribute(self, base: ArrayRef, node: ast.Attribute) -> Value:
+        if node.attr == "shape":
+            return Tuple(tuple(self.length(base, k, node) for k in range(base.type.ndim)))
+        if node.attr == "ndim":
+            return self.const(base.type.ndim)
+        if node.attr == "dtype":
+            return Static(base.type.dtype)
+        if node.attr == "size":
+            total = self.const(1)
+            for k in range(base.type.ndim):
+                length = self.length(base, k, node)
+                total = self.emit(ty.INT64, f"{total.code} * {length.code}", (total, length), node)
+            return total
+        raise self.fail(
+            node, f"attribute '{node.attr}' of an array; .shape, .size, .ndim and .dtype are there"
+        )
+
+    def length(self, base: ArrayRef, k: int, node: ast.AST) -> Scalar:
+        """The length of the k-th free axis of an array."""
+        return self.emit(ty.INT64, f"{base.code}.lengths[{base.axes[k]}]", (), node, "move")
+
+    def expr_Subscript(self, node: ast.Subscript) -> Value:
+        base = self.expr(node.value)
+        if isinstance(base, Tuple):
+            return self.tuple_item(base, node)
+        if isinstance(base, Scalar) and base.type.names:
+            key = self.expr(node.slice)
+            if isinstance(key, Static) and key.value in base.type.names:
+                return self.emit(base.type[key.value], f"{base.code}[{key.value!r}]", (base,), node)
+        if not isinstance(base, ArrayRef):
+            raise self.fail(node, f"'[...]' on {describe(base)}")
+        view = self.index(base, node)
+        return view if view.axes else self.load(view, node)
+
+    def tuple_item(self, base: Tuple, node: ast.Subscript) -> Value:
+        key = self.expr(node.slice)
+        if not (isinstance(key, Scalar) and key.known):
+            raise self.fail(node, "a tuple indexed by a variable; use an array")
+        try:
+            return base.items[int(key.const)]
+        except IndexError:
+            raise self.fail(node, f"item {key.const} of a tuple of {len(base.items)}") from None
+
+    def index(self, base: ArrayRef, node: ast.Subscript) -> ArrayRef:
+        """The view that an index leaves of an array; without free axes it is one element."""
+        keys = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        entries: list[Scalar | Whole] = []
+        for key in keys:
+            entries.extend(self.index_entries(key))
+        if len(entries) > base.type.ndim:
+            raise self.fail(
+                node, f"{len(entries)} indices on '{base.name}', which has {base.type.ndim} dimension(s)"
+            )
+        pattern = list(base.pattern)
+        for axis, entry in zip(base.axes, entries, strict=False):
+            pattern[axis] = entry
+        free = sum(isinstance(entry, Whole) for entry in pattern)
+        kind = ty.ArrayType(base.type.dtype, free, base.type.space, base.type.readonly)
+        return ArrayRef(kind, base.number, base.name, tuple(pattern))
+
+    def index_entries(self, key: ast.expr) -> list[Scalar | Whole]:
+        if isinstance(key, ast.Slice):
+            if key.lower or key.upper or key.step:
+                raise self.fail(key, "a slice with bounds; index the elements, or pass a slice of the array")
+            return [Whole()]
+        value = self.expr(key)
+        members = value.items if isinstance(value, Tuple) else (value,)
+        return [self.index_number(member, key) for member in members]
+
+    def index_number(self, value: Value, key: ast.expr) -> Scalar:
+        number = self.need_scalar(value, key)
+        if number.type.kind not in "iub":
+            raise self.fail(
+                key,
+                f"a {number.type} as an index; use '//' instead of '/', or int(...), so that it is a whole number",
+            )
+        return number
+
+    def load(self, element: ArrayRef, node: ast.AST) -> Scalar:
+        keys = self.element_keys(element)
+        code = f"M.load({element.code}, ({', '.join(k.code for k in keys)},), g, {self.site(node, element.name)})"
+        return self.emit(element.type.dtype, code, keys, node, "load")
+
+    def store(self, element: ArrayRef, value: Scalar, node: ast.AST) -> None:
+        if element.type.readonly:
+            raise self.fail(node, f"'{element.name}' as a place to write: it is read-only")
+        keys = self.element_keys(element)
+        code = (
+            f"M.store({element.code}, ({', '.join(k.code for k in keys)},), {value.code}, g, "
+            f"{self.site(node, element.name)})"
+        )
+        self.b.do(code, [r for o in (*keys, value) for r in o.registers], getattr(node, "lineno", 0), "store")
+
+    @staticmethod
+    def element_keys(element: ArrayRef) -> tuple[Scalar, ...]:
+        return tuple(entry for entry in element.pattern if isinstance(entry, Scalar))
+
+    # -- operators --------------------------------------------------------------------------------------------
+
+    def expr_BinOp(self, node: ast.BinOp) -> Value:
+        left, right = self.expr(node.left), self.expr(node.right)
+        if isinstance(left, Tuple) and isinstance(right, Tuple) and isinstance(node.op, ast.Add):
+            return Tuple(left.items + right.items)
+        return self.binary(
+            type(node.op), self.need_scalar(left, node.left), self.need_scalar(right, node.right), node
+        )
+
+    def binary(self, op: type[ast.operator], left: Scalar, right: Scalar, node: ast.AST) -> Scalar:
+        if op not in OPERATORS:
+            raise self.fail(node, "'@'; write the sum over the inner index as a loop")
+        symbol, compute = OPERATORS[op]
+        result, operand = self.operator_types(op, left, right, node)
+        folded = self.fold(compute, left, right, result)
+        if folded is not None:
+            return folded
+        if op is ast.Pow:
+            return self.power(left, right, result, node)
+        left, right = self.cast(left, operand, node), self.cast(right, operand, node)
+        return self.emit(result, f"{left.code} {symbol} {right.code}", (left, right), node)
+
+    def operator_types(
+        self, op: type, left: Scalar, right: Scalar, node: ast.AST
+    ) -> tuple[np.dtype, np.dtype]:
+        """The type of the result, and the type in which the operands meet."""
+        if op in (ast.LShift, ast.RShift, ast.BitAnd, ast.BitOr, ast.BitXor):
+            if not {left.type.kind, right.type.kind} <= set("biu"):
+                raise self.fail(
+                    node, f"'{OPERATORS[op][0]}' on {left.type} and {right.type}; it works on whole numbers"
+                )
+            shift = op in (ast.LShift, ast.RShift)
+            result = ty.shift_result(left.type) if shift else ty.bitwise_result(left.type, right.type)
+        elif op is ast.Div:
+            result = ty.division_result(left.type, right.type)
+        else:
+            result = ty.arithmetic_result(left.type, right.type)
+        return result, result
+
+    def fold(self, compute: Any, left: Scalar, right: Scalar, result: np.dtype) -> Scalar | None:
+        if not (left.known and right.known):
+            return None
+        try:
+            value = compute(left.const, right.const)
+        except (ArithmeticError, TypeError, ValueError):
+            return None
+        if result.kind in "iu" and not np.iinfo(result).min <= value <= np.iinfo(result).max:
+            return None
+        return Scalar(result, self.b.constant(result.type(value)), value)
+
+    def power(self, left: Scalar, right: Scalar, result: np.dtype, node: ast.AST) -> Scalar:
+        if right.known and isinstance(right.const, int) and 0 <= right.const <= 64:
+            # numba multiplies out a literal exponent, in the type of the base
+            result = left.type if left.type.kind in "fc" else ty.integer_result(left.type)
+            base = self.cast(left, result, node)
+            return self.emit(result, f"int_power({base.code}, {right.const})", (base,), node)
+        left, right = self.cast(left, result, node), self.cast(right, result, node)
+        return self.emit(result, f"power({left.code}, {right.code})", (left, right), node)
+
+    def expr_UnaryOp(self, node: ast.UnaryOp) -> Value:
+        value = self.scalar(node.operand)
+        if isinstance(node.op, ast.Not):
+            value = self.truth(value, node)
+            if value.known:
+                return self.const(not value.const)
+            return self.emit(ty.BOOL, f"~{value.code}", (value,), node)
+        if isinstance(node.op, ast.Invert) and value.type.kind not in "biu":
+            raise self.fail(node, f"'~' on {value.type}; it works on whole numbers")
+        if isinstance(node.op, ast.Invert) and value.type == ty.BOOL:
+            return self.emit(ty.BOOL, f"~{value.code}", (value,), node)
+        result = ty.integer_result(value.type) if value.type.kind in "biu" else value.type
+        value = self.cast(value, result, node)
+        symbol, compute = {
+            ast.USub: ("-", operator.neg),
+            ast.UAdd: ("+", operator.pos),
+            ast.Invert: ("~", operator.invert),
+        }[type(node.op)]
+        if value.known:
+            return Scalar(
+                result,
+                self.b.constant(np.asarray(compute(value.const)).astype(result)[()]),
+                compute(value.const),
+            )
+        if symbol == "+":
+            return value
+        return self.emit(result, f"{symbol}{value.code}", (value,), node)
+
+    def expr_Compare(self, node: ast.Compare) -> Value:
+        if len(node.ops) == 1 or all(is_pure(c) for c in node.comparators[1:]):
+            left, result = self.scalar(node.left), None
+            for op, comparator in zip(node.ops, node.comparators, strict=True):
+                right = self.scalar(comparator)
+                test = self.compare(op, left, right, node)
+                result = test if result is None else self.both(result, test, node)
+                left = right
+            assert result is not None
+            return result
+        # a < b < f(c): the later comparison is made only where the earlier one holds
+        middle = self.hidden_name("middle")
+        self.env[middle] = self.scalar(node.comparators[0])
+        first = ast.Compare(node.left, node.ops[:1], [ast.Name(middle, ast.Load())])
+        rest = ast.Compare(ast.Name(middle, ast.Load()), node.ops[1:], node.comparators[1:])
+        chain = ast.BoolOp(ast.And(), [first, rest])
+        for part in (chain, first, rest):
+            ast.copy_location(part, node)
+        return self.expr(ast.fix_missing_locations(chain))
+
+    def compare(self, op: ast.cmpop, left: Scalar, right: Scalar, node: ast.AST) -> Scalar:
+        if type(op) not in COMPARISONS:
+            raise self.fail(node, "'is' or 'in'; compare numbers with ==, !=, <, <=, >, >=")
+        symbol = COMPARISONS[type(op)]
+        if left.known and right.known:
+            return self.const(bool(eval(f"a {symbol} b", {"a": left.const, "b": right.const})))
+        if left.type.kind in "iu" and right.type.kind == "f":
+            left = self.cast(left, ty.FLOAT64, node)
+        if right.type.kind in "iu" and left.type.kind == "f":
+            right = self.cast(right, ty.FLOAT64, node)
+        return self.emit(ty.BOOL, f"{left.code} {symbol} {right.code}", (left, right), node, "compare")
+
+    def both(self, left: Scalar, right: Scalar, node: ast.AST) -> Scalar:
+        return self.emit(ty.BOOL, f"both({left.code}, {right.code})", (left, right), node)
+
+    def expr_BoolOp(self, node: ast.BoolOp) -> Value:
+        if all(is_pure(v) for v in node.values[1:]):
+            values = [self.scalar(v) for v in node.values]
+            if all(v.type == ty.BOOL for v in values):
+                name = "both" if isinstance(node.op, ast.And) else "either"
+                result = values[0]
+                for value in values[1:]:
+                    result = self.emit(ty.BOOL, f"{name}({result.code}, {value.code})", (result, value), node)
+                return result
+        return self.short_circuit(node)
+
+    def short_circuit(self, node: ast.BoolOp) -> Value:
+        """``and``/``or`` whose right side runs only on the lanes that need it."""
+        name = self.hidden_name("bool")
+        join = self.new_join()
+        self.env[name] = self.scalar(node.values[0])
+        for value in node.values[1:]:
+            test = self.truth(self.env[name], node)
+            more, done = Block(node.lineno), Block(node.lineno)
+            paths = (more, done) if isinstance(node.op, ast.And) else (done, more)
+            self.b.end("branch", *paths, self.condition(test, node))
+            self.b.place(done)
+            join.arrive(self.env)
+            self.b.place(more)
+            self.env = {**self.env, name: self.scalar(value)}
+        join.arrive(self.env)
+        self.env = join.place(node)
+        return self.env.pop(name)
+
+    def expr_IfExp(self, node: ast.IfExp) -> Value:
+        test = self.truth(self.expr(node.test), node.test)
+        if test.known:
+            return self.expr(node.body if test.const else node.orelse)
+        if is_pure(node.body) and is_pure(node.orelse):
+            a, b = self.scalar(node.body), self.scalar(node.orelse)
+            result = ty.unify(a.type, b.type)
+            a, b = self.cast(a, result, node), self.cast(b, result, node)
+            return self.emit(result, f"select({test.code}, {a.code}, {b.code})", (test, a, b), node)
+        name = self.hidden_name("if")
+        join = self.new_join()
+        before = self.env
+        first, second = Block(node.lineno), Block(node.lineno)
+        self.b.end("branch", first, second, test.code)
+        for block, part in ((first, node.body), (second, node.orelse)):
+            self.b.place(block)
+            self.env = dict(before)
+            self.env = {**self.env, name: self.expr(part)}
+            join.arrive(self.env)
+        self.env = join.place(node)
+        return self.env.pop(name)
+
+    def new_join(self) -> Any:
+        raise NotImplementedError("statements know how paths meet")
+
+    def expr_Call(self, node: ast.Call) -> Value:
+        from labkit.compute.emulator.calls import lower_call
+
+        return lower_call(self, node)
+
+
+def _python(value: Any, dtype: np.dtype) -> Any:
+    if dtype.kind == "b":
+        return bool(value)
+    if dtype.kind in "iu":
+        return int(np.asarray(value).astype(dtype))
+    return float(np.asarray(value).astype(dtype))
+
+
+def describe(value: Value) -> str:
+    """A value in words, for messages."""
+    if isinstance(value, ArrayRef):
+        return f"the array '{value.name}'"
+    if isinstance(value, Tuple):
+        return "a tuple"
+    if isinstance(value, Scalar):
+        return f"a {value.type} number"
+    if isinstance(value, Static) and isinstance(value.value, Intrinsic):
+        return f"cuda.{value.value.path}"
+    if isinstance(value, Static):
+        inner = value.value
+        return "a string" if isinstance(inner, str) else f"{getattr(inner, '__name__', None) or inner!r}"
+    return "that"

@@ -1,0 +1,121 @@
+"""What an expression of a kernel means while it is being lowered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from labkit.compute.emulator.types import ArrayType
+
+
+class _Unknown:
+    """A value that only the launch decides."""
+
+    def __repr__(self) -> str:
+        return "unknown"
+
+
+UNKNOWN = _Unknown()
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A number: ``code`` is its register or constant; ``const`` its value when known while lowering.
+
+    ``undefined`` names the variable when some path to here has not assigned it.
+    """
+
+    type: np.dtype
+    code: str
+    const: Any = UNKNOWN
+    undefined: str | None = None
+
+    @property
+    def known(self) -> bool:
+        return self.const is not UNKNOWN
+
+    @property
+    def registers(self) -> tuple[str, ...]:
+        return () if self.known else (self.code,)
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A full slice, ``:``, of an array's axis."""
+
+
+@dataclass(frozen=True)
+class ArrayRef:
+    """An array operand, or the view that a partial index such as ``a[i]`` or ``a[:, j]`` leaves of it.
+
+    ``pattern`` has an entry for each axis of the operand: a Scalar where the view fixes it, or ``Whole``.
+    """
+
+    type: ArrayType
+    number: int
+    name: str
+    pattern: tuple[Scalar | Whole, ...]
+
+    @staticmethod
+    def whole(ndim: int) -> tuple[Scalar | Whole, ...]:
+        """The pattern of an array that is not indexed yet."""
+        return (Whole(),) * ndim
+
+    @property
+    def code(self) -> str:
+        return f"g.arrays[{self.number}]"
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The operand's axes that are still free."""
+        return tuple(k for k, entry in enumerate(self.pattern) if isinstance(entry, Whole))
+
+
+@dataclass(frozen=True)
+class Tuple:
+    """A tuple, whose length and members' types are known while lowering."""
+
+    items: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Static:
+    """Something that is not data: a module, a function, a type, a string, None."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """A name that stands for different arrays or functions on different paths."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Intrinsic:
+    """A name of ``numba.cuda`` that only a kernel can use, such as ``threadIdx`` or ``shared.array``."""
+
+    path: str
+
+    def __getattr__(self, name: str) -> Intrinsic:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Intrinsic(f"{self.path}.{name}")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        from labkit.errors import KernelError
+
+        raise KernelError(
+            f"cuda.{self.path} works only inside a kernel: call it in a function decorated with @cuda.jit, "
+            "and launch that with kernel[blocks, threads](...).",
+            kind="host-use",
+        )
+
+    def __repr__(self) -> str:
+        return f"<cuda.{self.path}: usable inside kernels>"
+
+
+Value = Scalar | ArrayRef | Tuple | Static | Conflict

@@ -26,6 +26,13 @@ _CELL = """index => {
   const cell = window.jupyterapp.shell.currentWidget.content.widgets[index];
   return {...cell.model.toJSON(), source: cell.model.sharedModel.getSource()};
 }"""
+_CHANGED = """async (canvas, milliseconds) => {
+  const read = () => new Uint32Array(
+    canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.buffer);
+  const before = read();
+  await new Promise(done => setTimeout(done, milliseconds));
+  return read().reduce((changed, pixel, index) => changed + (pixel !== before[index]), 0);
+}"""
 _STATE = """() => {
   const panel = window.jupyterapp?.shell?.currentWidget;
   const kernel = panel?.sessionContext?.session?.kernel;
@@ -158,6 +165,17 @@ class LabPage:
         )
         self.page.wait_for_function("name => document.body.dataset.jpThemeName === name", arg=name)
         self.page.wait_for_timeout(300)
+
+    def cell_element(self, words: str, css: str) -> Locator:
+        """The first element matching `css` in the outputs of the cell that contains `words`, in view."""
+        element = self.select(self.find(words)).locator(f".jp-Cell-outputWrapper {css}").first
+        element.wait_for(state="visible")
+        element.scroll_into_view_if_needed()
+        return element
+
+    def changed_pixels(self, canvas: Locator, seconds: float) -> int:
+        """How many pixels of a canvas differ between now and `seconds` later."""
+        return int(canvas.evaluate(_CHANGED, 1000 * seconds))
 
     def picture(self, where: Locator | None = None, path: Path | None = None) -> bytes:
         """A PNG of one element (scrolled into view), or of the page."""

@@ -1,6 +1,6 @@
 // The canvas: panels of lines over a common time axis, spans shaded through all of them, a cursor.
 
-const LEFT = 46, RIGHT = 14, SPAN_ROW = 17, MAIN_PANEL = 136, PANEL = 74, GAP = 14, AXIS = 20;
+const LEFT = 46, RIGHT = 14, SPAN_ROW = 17, MAIN_PANEL = 136, PANEL = 70, GAP = 22, MARK = 7, AXIS = 20;
 const MAX_PANELS = 5, MAX_SPAN_ROWS = 3;
 
 class Plot {
@@ -50,7 +50,7 @@ class Plot {
 
   layOut(items) {
     const names = ["%", ...new Set(items.map((item) => item.panel).filter((name) => name !== "%"))];
-    let top = this.spanRows * SPAN_ROW + 4;
+    let top = this.spanRows * SPAN_ROW + MARK;
     const list = names.slice(0, MAX_PANELS).map((name, number) => {
       const height = number ? PANEL : MAIN_PANEL;
       const members = items.filter((item) => item.panel === name);
@@ -142,10 +142,7 @@ class Plot {
   drawTitle(panel) {
     const item = panel.members[0];
     const words = item.unit || item.label;
-    const width = this.pen.measureText(words).width;
-    this.pen.fillStyle = this.look.ink.paper;
-    this.pen.fillRect(LEFT + 3, panel.top + 3, width + 6, 14);
-    this.text(words, LEFT + 6, panel.top + 10);
+    this.text(words, LEFT, panel.top - 9);
   }
 
   clip(panel, draw) {

@@ -3,14 +3,14 @@
 // Colours that readers with any colour vision can tell apart (after Okabe and Ito), for either background.
 const PALETTE = {
   light: {
-    cpu: "#0072b2", memory: "#b0579a", gpu: ["#00825f", "#4d7c0f", "#0f766e", "#5b8c5a"],
+    cpu: "#0072b2", memory: "#b0579a", gpu: ["#00825f", "#86a81c", "#0b5c6b", "#4fae8b"],
     emulator: "#c2500a", "gpu memory": ["#3a7ca5", "#6d6fb3", "#2b8a9d", "#7a8fb0"],
     "gpu power": ["#a86a00", "#8a5a00", "#b8860b", "#7a6a00"],
     "gpu temperature": ["#a3323b", "#8b4a4a", "#b0603a", "#7d3c50"],
     own: ["#4059ad", "#b4443f", "#2f7d32", "#8e3b8a", "#00768a", "#8a6d00"],
   },
   dark: {
-    cpu: "#5ab4f0", memory: "#e29acb", gpu: ["#3ddba8", "#a3d65c", "#4fd8cb", "#9ccf9b"],
+    cpu: "#5ab4f0", memory: "#e29acb", gpu: ["#3ddba8", "#c3e06a", "#3fa7b8", "#a8e6cf"],
     emulator: "#ff9d4d", "gpu memory": ["#86c5ea", "#a9abee", "#74cfe0", "#b1c4e2"],
     "gpu power": ["#f0b840", "#d9a441", "#e6c35c", "#c9b458"],
     "gpu temperature": ["#f08a91", "#d99a9a", "#f0a584", "#d690aa"],
@@ -38,6 +38,8 @@ function entriesOf(series) {
     if (family) entries.push(entry(series, group, members, 0));
     else members.forEach((index, number) => entries.push(entry(series, group, [index], number)));
   }
+  // Beside GPUs the single cores are a detail, for those who ask.
+  for (const item of entries) if (item.group === "cores" && groups.has("gpu")) item.hidden = true;
   return entries;
 }
 
@@ -79,7 +81,8 @@ function valueText(item, found) {
     const low = Math.round(found.low), high = Math.round(found.high);
     return low === high ? `${low} %` : `${low}–${high} %`;
   }
-  return withUnit(found.mean, item.unit);
+  const said = item.group === "own" && item.label.includes(item.unit); // "images/s 852" says it once
+  return withUnit(found.mean, said ? "" : item.unit);
 }
 
 function withUnit(value, unit) {
@@ -112,10 +115,10 @@ function timeStep(span, width) {
   return steps.find((step) => (step / span) * width >= 64) || 7200;
 }
 
-// A round number of at least `value`: 1, 2, 2.5 or 5 times a power of ten.
+// A round number of at least `value`, whose half is short to write too.
 function roundUp(value) {
   const power = 10 ** Math.floor(Math.log10(value));
-  return [1, 2, 2.5, 5, 10].find((step) => step * power >= value * 0.999999) * power;
+  return [1, 1.5, 2, 3, 4, 5, 6, 8, 10].find((step) => step * power >= value * 0.999999) * power;
 }
 
 // A panel's scale. It grows at once and shrinks only when much too large, so that it does not breathe.

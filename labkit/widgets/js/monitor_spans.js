@@ -19,15 +19,19 @@ Object.assign(Plot.prototype, {
   },
 
   drawSpans(spans) {
-    const labelEnds = [];
+    const edge = LEFT, end = this.width - RIGHT;
     let lastMark = -Infinity;
-    for (const span of spans) {
-      const left = Math.max(this.x(span.start), LEFT), right = Math.min(this.x(span.until), this.width - RIGHT);
+    const placed = spans.map((span) => {
+      const left = Math.max(this.x(span.start), edge), right = Math.min(this.x(span.until), end);
       const brief = span.end !== null && span.end - span.start < this.look.interval;
       if (!brief) this.drawRegion(span, left, right);
-      else if (left - lastMark >= 1) this.drawMark(span, (lastMark = left));
-      this.drawLabel(span, left, brief ? left : right, labelEnds);
-    }
+      else if (left - lastMark >= 2) {
+        this.drawMark(left, left - lastMark >= 16);
+        lastMark = left;
+      }
+      return { span, left, right: brief ? left : right, brief };
+    });
+    this.drawLabels(placed);
   },
 
   drawRegion(span, left, right) {
@@ -44,35 +48,49 @@ Object.assign(Plot.prototype, {
     if (span.end !== null) this.hairline(x1, top, x1, this.panels.bottom, look.ink.spanEdge);
   },
 
-  drawMark(span, left) {
+  // Marks of a loop stand close together: their lines would hide what they mark, so only the heads are drawn.
+  drawMark(left, alone) {
     const { pen, look } = this;
     const x = this.crisp(left);
-    const top = span.row * SPAN_ROW + 4;
-    this.hairline(x, top, x, this.panels.bottom, look.ink.spanMark, 1);
+    const top = this.spanRows * SPAN_ROW + 1;
+    if (alone) this.hairline(x, top, x, this.panels.bottom, look.ink.spanMark);
     pen.fillStyle = look.ink.spanMark;
     pen.beginPath();
-    pen.moveTo(x - 4, top);
-    pen.lineTo(x + 4, top);
-    pen.lineTo(x, top + 6);
+    pen.moveTo(x - 3.5, top);
+    pen.lineTo(x + 3.5, top);
+    pen.lineTo(x, top + 5);
     pen.fill();
   },
 
-  // A label inside its region, or right of a narrow one when nothing else is there.
-  drawLabel(span, left, right, labelEnds) {
-    const { pen, look } = this;
-    const wide = pen.measureText(span.name).width;
-    const room = right - left - 8;
-    const inside = room >= Math.min(wide, 28);
-    const x = inside ? left + 5 : right + 7;
-    const until = inside ? x + Math.min(wide, room) : x + wide;
-    if (x < (labelEnds[span.row] ?? -Infinity) + 4 || (!inside && until > this.width)) return;
-    labelEnds[span.row] = until;
-    pen.save();
-    pen.beginPath();
-    pen.rect(x, 0, inside ? room : wide + 1, this.panels.bottom);
-    pen.clip();
-    this.text(span.name, x, span.row * SPAN_ROW + 2 + (SPAN_ROW - 3) / 2 + 0.5, "left", look.ink.strong);
-    pen.restore();
+  // Names inside their regions first; then, beside marks and narrow regions, those for which there is room.
+  drawLabels(placed) {
+    const taken = placed.filter((one) => !one.brief).map(({ span, left, right }) => [span.row, left, right]);
+    for (const one of placed) {
+      const wide = this.pen.measureText(one.span.name).width;
+      const room = one.right - one.left - 9;
+      if (room >= Math.min(wide, 24)) {
+        this.drawLabel(one.span, one.left + 5, this.fitting(one.span.name, room));
+      } else {
+        const from = one.brief ? one.left - 3 : one.right + 4;
+        const until = from + wide + 4;
+        const free = taken.every(([row, left, right]) => row !== one.span.row || until < left || from > right);
+        if (!free || until > this.width) continue;
+        taken.push([one.span.row, from, until]);
+        this.drawLabel(one.span, from, one.span.name);
+      }
+    }
+  },
+
+  drawLabel(span, x, words) {
+    this.text(words, x, span.row * SPAN_ROW + 2 + (SPAN_ROW - 3) / 2 + 0.5, "left", this.look.ink.strong);
+  },
+
+  fitting(words, room) {
+    let text = words;
+    for (let keep = words.length - 1; keep > 0 && this.pen.measureText(text).width > room; keep--) {
+      text = `${words.slice(0, keep)}…`;
+    }
+    return text;
   },
 
   drawCursor() {
@@ -80,7 +98,7 @@ Object.assign(Plot.prototype, {
     const time = history.times[look.cursor];
     if (time === undefined || time < this.time.start) return;
     const x = this.crisp(this.x(time));
-    this.hairline(x, this.spanRows * SPAN_ROW + 2, x, this.panels.bottom, look.ink.strong);
+    this.hairline(x, this.panels.list[0].top - MARK, x, this.panels.bottom, look.ink.strong);
     for (const panel of this.panels.list) {
       for (const item of panel.members) if (item.group !== "cores") this.cursorDot(panel, item, x);
     }

@@ -63,7 +63,9 @@ def eats_memory(workers, seconds):
 
 
 def eats_memory_in_a_child(workers, seconds):
-    subprocess.run([sys.executable, "-c", "import time; b = bytearray(b'1') * 2**30; time.sleep(600)"], check=False)
+    subprocess.run(
+        [sys.executable, "-c", "import time; b = bytearray(b'1') * 2**30; time.sleep(600)"], check=False
+    )
 
 
 def captures_a_gigabyte(workers, seconds):

@@ -1,14 +1,14 @@
-"""Whatever an answer does, a check ends in time with one clear result, and leaves no process and no harm behind."""
+"""Whatever an answer does, a check ends in time with one clear result, and leaves no process behind."""
 
 from __future__ import annotations
 
 import os
 import time
 
-from course import bad_answers as bad
 import numpy as np
 import psutil
 import pytest
+from course import bad_answers as bad
 
 import labkit
 from labkit.course import run_check
@@ -68,7 +68,9 @@ def sleepers():
     return found
 
 
-@pytest.mark.parametrize(("answer", "outcome", "says"), CASES, ids=lambda value: getattr(value, "__name__", None))
+@pytest.mark.parametrize(
+    ("answer", "outcome", "says"), CASES, ids=lambda value: getattr(value, "__name__", None)
+)
 def test_one_clear_outcome(answer, outcome, says):
     before = time.monotonic()
     result = check(answer)
@@ -123,7 +125,9 @@ def test_nothing_stays_in_the_temporary_folder(tmp_path, monkeypatch):
     assert os.listdir(folder) == []
 
 
-@pytest.mark.parametrize("answer", [7, "text", None, [1], int, labkit, np.ones(3), bad.Hostile()], ids=lambda v: type(v).__name__)
+@pytest.mark.parametrize(
+    "answer", [7, "text", None, [1], int, labkit, np.ones(3), bad.Hostile()], ids=lambda v: type(v).__name__
+)
 def test_other_things_are_no_function(answer):
     result = check(answer)
     assert result.outcome == "error"

@@ -46,7 +46,7 @@ triple = lambda x: x * FACTOR  # noqa: E731
 
 
 @functools.lru_cache(maxsize=FACTOR)
-def cached(n, base=len(TABLE)):
+def cached(n, base=FACTOR):
     return n + base
 
 
@@ -99,7 +99,9 @@ def test_too_much_data_is_refused_with_its_name():
     def f(x):
         return LARGE[0]
 
-    with pytest.raises(LabkitError, match=r"'f' refers to 128 MiB of data \(LARGE\), and a check carries at most 64 MiB"):
+    with pytest.raises(
+        LabkitError, match=r"'f' refers to 128 MiB of data \(LARGE\), and a check carries at most 64 MiB"
+    ):
         pack.pack(f, "f")
 
 
@@ -148,5 +150,7 @@ print(unpack.function(package, arrays)(1.0))
 def test_classes_and_aliases_of_a_notebook_travel(tmp_path):
     path = tmp_path / "cell.py"
     path.write_text(SCRIPT)
-    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, str(path)], capture_output=True, text=True, timeout=60, check=False
+    )
     assert (done.stdout, done.stderr) == ("42.0\n", "")

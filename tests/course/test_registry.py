@@ -27,7 +27,12 @@ def fresh_session(monkeypatch):
 
 @pytest.mark.parametrize(
     ("name", "nearest"),
-    [("01.saxpi", "01.saxpy"), ("saxpy", "01.saxpy"), ("01.Blur", "01.blur"), ("break_even", "01.break_even")],
+    [
+        ("01.saxpi", "01.saxpy"),
+        ("saxpy", "01.saxpy"),
+        ("01.Blur", "01.blur"),
+        ("break_even", "01.break_even"),
+    ],
 )
 def test_an_unknown_name_suggests_the_nearest(name, nearest):
     with pytest.raises(LabkitError, match=f"There is no exercise '{name}'. Did you mean '{nearest}'"):
@@ -70,7 +75,9 @@ def test_every_exercise_is_complete(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_an_exercise_shows_itself_the_same_way_everywhere(name):
     exercise = labkit.exercise(name)
-    assert repr(exercise).startswith(f"{name}: {exercise.title} ({exercise.kind}, about {exercise.minutes} min)\n")
+    assert repr(exercise).startswith(
+        f"{name}: {exercise.title} ({exercise.kind}, about {exercise.minutes} min)\n"
+    )
     assert exercise._repr_mimebundle_()["text/plain"] == repr(exercise)
     assert set(exercise._repr_mimebundle_()) == {"text/plain", "text/html"}
 
@@ -79,7 +86,11 @@ def test_hints_come_one_by_one_and_stay_at_the_last():
     exercise = labkit.exercise("01.saxpy")
     texts = [exercise.hint().text for _ in range(4)]
     assert texts[0] == exercise.hints[0]
-    assert texts[2] == texts[3] == exercise.hints[2] + " That was the last hint; solution() shows one way to do it."
+    assert (
+        texts[2]
+        == texts[3]
+        == exercise.hints[2] + " That was the last hint; solution() shows one way to do it."
+    )
     assert exercise.hint(1).text == exercise.hints[0]
     assert exercise.hint().heading == "hint 2 of 3"
     for step in (0, 4, "1"):
@@ -108,7 +119,13 @@ def test_an_exercise_without_a_table_says_so():
 def test_the_list_for_people_and_for_tools(capsys):
     assert cli.main(["exercises"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["01.vector_add", "core", "10", "min", *labkit.exercise("01.vector_add").title.split()]
+    assert lines[0].split() == [
+        "01.vector_add",
+        "core",
+        "10",
+        "min",
+        *labkit.exercise("01.vector_add").title.split(),
+    ]
     assert cli.main(["exercises", "01", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [one["name"] for one in found] == NAMES

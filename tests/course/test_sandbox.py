@@ -1,4 +1,4 @@
-"""The process an answer runs in: it ends with its notebook, and the file it leaves is believed only if it adds up."""
+"""The process an answer runs in ends with its notebook; the file it leaves is believed only if it adds up."""
 
 from __future__ import annotations
 
@@ -87,13 +87,19 @@ def test_the_time_limit_can_be_set_for_a_machine(monkeypatch):
         labkit.exercise("01.amdahl").check(bad.right)
 
 
-@given(st.dictionaries(st.text(max_size=5), arrays.arrays(st.sampled_from(["<f4", "<i8", "|b1", ">c16"]), (2, 3))))
+@given(
+    st.dictionaries(
+        st.text(max_size=5), arrays.arrays(st.sampled_from(["<f4", "<i8", "|b1", ">c16"]), (2, 3))
+    )
+)
 def test_arrays_travel_unchanged(tmp_path_factory, found):
     path = tmp_path_factory.mktemp("wire") / "file"
     wire.write(path, {"a": [1, None]}, found)
     document, back = wire.read(path)
     assert document == {"a": [1, None]}
-    assert {n: (a.dtype, a.tobytes()) for n, a in back.items()} == {n: (a.dtype, a.tobytes()) for n, a in found.items()}
+    assert {n: (a.dtype, a.tobytes()) for n, a in back.items()} == {
+        n: (a.dtype, a.tobytes()) for n, a in found.items()
+    }
 
 
 def header(table):

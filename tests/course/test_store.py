@@ -1,4 +1,4 @@
-"""Progress survives threads, processes, damage and folders that cannot be written, and never makes a check fail."""
+"""Progress survives threads, processes and damage, and never makes a check fail."""
 
 from __future__ import annotations
 

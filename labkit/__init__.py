@@ -28,7 +28,7 @@ __all__ = ["__version__", *_LAZY]
 
 if TYPE_CHECKING:
     from labkit import hardware
-    from labkit.compute import cuda
+    import labkit.compute.cuda as cuda
     from labkit.course import exercise, exercises, progress
     from labkit.course.header import lesson
     from labkit.errors import KernelError, LabkitError

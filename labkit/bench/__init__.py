@@ -48,13 +48,16 @@ def main(arguments: list[str]) -> int:
     """Run the named benchmarks; 0 when every target is met, 1 otherwise."""
     listing = "; ".join(f"{name}: {text}" for name, text in BENCHMARKS.items())
     parser = argparse.ArgumentParser(prog="labkit bench", description=listing)
-    parser.add_argument("names", nargs="*", choices=[*BENCHMARKS, []], metavar="NAME", help="which (default: all)")
+    parser.add_argument(
+        "names", nargs="*", choices=[*BENCHMARKS, []], metavar="NAME", help="which (default: all)"
+    )
     parser.add_argument("--quick", action="store_true", help="fewer repeats")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     options = parser.parse_args(arguments)
     good = True
     if not options.json:
-        print(f"measured on this machine: {platform.processor() or platform.machine()}, Python {platform.python_version()}")
+        machine = platform.processor() or platform.machine()
+        print(f"measured on this machine: {machine}, Python {platform.python_version()}")
     for name in options.names or BENCHMARKS:
         found: Iterable[Figure] = importlib.import_module(f"labkit.bench.{name}").figures(options.quick)
         for figure in found:

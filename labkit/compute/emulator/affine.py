@@ -26,6 +26,7 @@ class Affine:
 
     # NumPy arrays leave mixed operations to this class.
     __array_ufunc__ = None
+    __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, base: int, strides: Box, shape: Box):
         self.base = base
@@ -108,6 +109,9 @@ class Affine:
     def __neg__(self) -> Affine:
         return Affine(-self.base, tuple(-s for s in self.strides), self.shape)
 
+    def __invert__(self) -> np.ndarray:
+        return ~self.array
+
     def __mul__(self, other: Any) -> Any:
         if type(other) is Affine:
             return self.array * other.array
@@ -185,5 +189,3 @@ for _name in ("floordiv", "truediv", "mod", "pow", "lshift", "rshift", "and_", "
     _forward, _backward = _by_element(getattr(operator, _name))
     setattr(Affine, f"__{_dunder}__", _forward)
     setattr(Affine, f"__r{_dunder}__", _backward)
-setattr(Affine, "__invert__", lambda self: ~self.array)
-setattr(Affine, "__hash__", None)

@@ -17,15 +17,10 @@ from labkit.compute.emulator.kernel import EmulatedKernel, set_step_budget
 from labkit.compute.emulator.kernel import jit as _jit
 from labkit.compute.emulator.values import Intrinsic
 
-_KERNEL_ONLY = (
-    "threadIdx blockIdx blockDim gridDim laneid warpsize grid gridsize shared local const atomic syncthreads "
-    "syncwarp threadfence threadfence_block threadfence_system selp"
-).split()
-
-threadIdx = Intrinsic("threadIdx")  # noqa: N816 (CUDA's names)
-blockIdx = Intrinsic("blockIdx")  # noqa: N816
-blockDim = Intrinsic("blockDim")  # noqa: N816
-gridDim = Intrinsic("gridDim")  # noqa: N816
+threadIdx = Intrinsic("threadIdx")
+blockIdx = Intrinsic("blockIdx")
+blockDim = Intrinsic("blockDim")
+gridDim = Intrinsic("gridDim")
 laneid = Intrinsic("laneid")
 warpsize = Intrinsic("warpsize")
 grid = Intrinsic("grid")
@@ -42,20 +37,37 @@ threadfence_system = Intrinsic("threadfence_system")
 selp = Intrinsic("selp")
 
 __all__ = [
-    *_KERNEL_ONLY,
+    "atomic",
+    "blockDim",
+    "blockIdx",
     "close",
+    "const",
     "defer_cleanup",
     "detect",
     "device_array",
     "device_array_like",
+    "grid",
+    "gridDim",
+    "gridsize",
     "is_available",
     "jit",
+    "laneid",
+    "local",
     "pinned_array",
     "pinned_array_like",
+    "selp",
     "set_step_budget",
+    "shared",
     "stream",
     "synchronize",
+    "syncthreads",
+    "syncwarp",
+    "threadIdx",
+    "threadfence",
+    "threadfence_block",
+    "threadfence_system",
     "to_device",
+    "warpsize",
 ]
 
 
@@ -71,7 +83,7 @@ def jit(
     fastmath: bool = False,
     **options: Any,
 ) -> Any:
-    """Compile a kernel, or with ``device=True`` a function that kernels call; also as ``@cuda.jit`` without brackets."""
+    """Make a kernel, or with ``device=True`` a function that kernels call; brackets may be left out."""
 
     def decorate(function: Callable) -> EmulatedKernel:
         return _jit(function, device=device)

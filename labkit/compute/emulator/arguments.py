@@ -46,7 +46,8 @@ def classify(value: Any, name: str, kernel: str) -> Argument:
         return _array(array, name, kernel)
     hint = "np.array(...) of it" if isinstance(value, (list, range)) else "a number or a NumPy array"
     raise KernelError(
-        f"Argument '{name}' of kernel '{kernel}' is a {type(value).__name__}, which cannot travel to a device: pass {hint}.",
+        f"Argument '{name}' of kernel '{kernel}' is a {type(value).__name__}, which cannot travel to a "
+        f"device: pass {hint}.",
         kind="arguments",
     )
 

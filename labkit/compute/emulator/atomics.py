@@ -80,7 +80,7 @@ def add(flat: np.ndarray, offset: np.ndarray, values: list[np.ndarray]) -> np.nd
 
 
 def compare_and_swap(flat: np.ndarray, offset: np.ndarray, values: list[np.ndarray]) -> np.ndarray:
-    """Each lane writes ``new`` only if it finds ``expected``. Between two successes at an element, all lanes fail alike."""
+    """Each lane writes ``new`` only if it finds ``expected``; between two successes at an element all lanes fail."""
     expected, new = values
     old = np.empty(len(offset), flat.dtype)
     waiting = np.argsort(offset, kind="stable")

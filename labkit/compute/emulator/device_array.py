@@ -31,7 +31,7 @@ class DeviceArray:
         return self._data.nbytes
 
     @property
-    def T(self) -> DeviceArray:  # noqa: N802 (numba's name)
+    def T(self) -> DeviceArray:
         return DeviceArray(self._data.T)
 
     def __len__(self) -> int:
@@ -62,10 +62,11 @@ class DeviceArray:
             )
         self._data[...] = source
 
-    def reshape(self, *shape: Any, order: str = "C") -> DeviceArray:
-        return DeviceArray(self._data.reshape(*shape, order=order))
+    def reshape(self, *shape: Any, order: Any = "C") -> DeviceArray:
+        lengths = shape[0] if len(shape) == 1 else shape
+        return DeviceArray(self._data.reshape(lengths, order=order))
 
-    def ravel(self, order: str = "C", stream: Any = 0) -> DeviceArray:
+    def ravel(self, order: Any = "C", stream: Any = 0) -> DeviceArray:
         return DeviceArray(self._data.ravel(order))
 
     def view(self, dtype: Any) -> DeviceArray:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from labkit.compute.emulator import faults
-from labkit.compute.emulator.affine import Affine
+from labkit.compute.emulator.affine import Affine, dense
 from labkit.compute.emulator.geometry import WARP_SIZE, Chunk, Dim3
 from labkit.compute.emulator.memory import Array, Memory
 from labkit.compute.emulator.program import Block, Program
@@ -50,8 +50,7 @@ class Group:
 
     def take(self, deferred: Deferred) -> np.ndarray:
         value = deferred.value
-        full = value.array if value.__class__ is Affine else value
-        return full.take(self.lanes)
+        return dense(value).take(self.lanes)
 
     def narrow(self, value: Affine | np.int64) -> Any:
         """A value known for the whole chunk, for the lanes of this group."""
@@ -107,7 +106,7 @@ class Group:
             elif kind is np.ndarray:
                 value = Deferred(value) if full else value.take(index)
             frame[slot] = value
-        return Group(self.run, pc, index if full else self.lanes.take(index), frame)
+        return Group(self.run, pc, index if self.lanes is None else self.lanes.take(index), frame)
 
     def written_out(self, slot: int) -> np.ndarray | None:
         """A register as an array over the group's lanes; None when no lane has a value."""
@@ -147,8 +146,8 @@ def _common(groups: list[Group], slot: int, order: np.ndarray, full: bool) -> An
         return first.value if full else first
     parts = [g.written_out(slot) for g in groups]
     kind = next(p.dtype for p in parts if p is not None)
-    parts = [np.zeros(g.n, kind) if p is None else p for g, p in zip(groups, parts, strict=True)]
-    return np.concatenate(parts).take(order)
+    full_parts = [np.zeros(g.n, kind) if p is None else p for g, p in zip(groups, parts, strict=True)]
+    return np.concatenate(full_parts).take(order)
 
 
 class ChunkRun:
@@ -211,9 +210,13 @@ class ChunkRun:
                 if block.back_edge is not None and self.turn(group, block):
                     return
             elif end == "barrier":
-                after = block.then if group.n == self.alive else self.wait(group, block)
+                if group.n != self.alive:
+                    self.wait(group, block)
+                    return
+                after = block.then
             else:
-                after = self.leave(group, end)
+                self.leave(group, end)
+                return
             if after is None:
                 return
             group.pc = after.pc
@@ -238,7 +241,8 @@ class ChunkRun:
 
     def turn(self, group: Group, block: Block) -> bool:
         """Account for one turn of a loop; True when the group has been parked."""
-        assert block.back_edge is not None and block.then is not None
+        assert block.back_edge is not None
+        assert block.then is not None
         self.steps += STEP_COST[block.back_edge]
         if self.steps > self.budget:
             line, text = self.line_of(block.then.line)
@@ -285,7 +289,7 @@ class ChunkRun:
         """Let go the thread blocks whose live lanes have all arrived; False when there are none."""
         count = self.chunk.blocks
         members = [g.blocks() for g in self.waiting]
-        arrived = sum(np.bincount(b, minlength=count) for b in members)
+        arrived = np.sum([np.bincount(b, minlength=count) for b in members], axis=0)
         complete = (arrived == self.live) & (arrived > 0)
         self.check_same_barrier(members, complete)
         staying: list[Group] = []

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import ast
 import operator
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from labkit.compute.emulator import types as ty
+from labkit.compute.emulator.joins import Join
 from labkit.compute.emulator.program import Block, Builder
 from labkit.compute.emulator.source import Source
+from labkit.compute.emulator.subscripts import SubscriptLowering
 from labkit.compute.emulator.subset import unsupported
-from labkit.compute.emulator.values import ArrayRef, Conflict, Intrinsic, Scalar, Static, Tuple, Value, Whole
-
-CUDA_MODULES = {"labkit.compute.cuda", "numba.cuda", "numba_cuda.numba.cuda"}
+from labkit.compute.emulator.values import ArrayRef, Conflict, Scalar, Static, Tuple, Value, describe
 
 OPERATORS: dict[type[ast.operator], tuple[str, Any]] = {
     ast.Add: ("+", operator.add),
@@ -31,6 +30,11 @@ OPERATORS: dict[type[ast.operator], tuple[str, Any]] = {
     ast.BitOr: ("|", operator.or_),
     ast.BitXor: ("^", operator.xor),
 }
+UNARY: dict[type[ast.unaryop], tuple[str, Any]] = {
+    ast.USub: ("-", operator.neg),
+    ast.UAdd: ("+", operator.pos),
+    ast.Invert: ("~", operator.invert),
+}
 COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Lt: "<",
     ast.LtE: "<=",
@@ -38,16 +42,6 @@ COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.GtE: ">=",
     ast.Eq: "==",
     ast.NotEq: "!=",
-}
-COORDINATES = {
-    f"{name}.{axis}": (attribute, k)
-    for name, attribute in (("threadIdx", "thread"), ("blockIdx", "block"))
-    for k, axis in enumerate("xyz")
-}
-EXTENTS = {
-    f"{name}.{axis}": (attribute, k)
-    for name, attribute in (("blockDim", "block"), ("gridDim", "grid"))
-    for k, axis in enumerate("xyz")
 }
 # Expressions that can be evaluated for every lane, needed or not: they touch no memory and cannot fail.
 PURE = (
@@ -75,7 +69,7 @@ def is_pure(node: ast.AST) -> bool:
     return isinstance(node, PURE) and all(is_pure(child) for child in ast.iter_child_nodes(node))
 
 
-class ExpressionLowering:
+class ExpressionLowering(SubscriptLowering):
     """Lowers expressions of one function into a builder; statements are added by a subclass."""
 
     def __init__(self, builder: Builder, source: Source):
@@ -199,144 +193,6 @@ class ExpressionLowering:
         self.b.arrays.append(origin)
         return ArrayRef(kind, len(self.b.arrays) - 1, name, ArrayRef.whole(kind.ndim))
 
-    # -- attributes and subscripts ----------------------------------------------------------------------------
-
-    def expr_Attribute(self, node: ast.Attribute) -> Value:
-        base = self.expr(node.value)
-        if isinstance(base, Static):
-            return self.static_attribute(base.value, node)
-        if isinstance(base, ArrayRef):
-            return self.array_attribute(base, node)
-        if isinstance(base, Scalar) and base.type.kind == "c" and node.attr in ("real", "imag"):
-            part = np.dtype(f"f{base.type.itemsize // 2}")
-            return self.emit(part, f"{base.code}.{node.attr}", (base,), node)
-        if isinstance(base, Scalar) and base.type.names and node.attr in base.type.names:
-            return self.emit(base.type[node.attr], f"{base.code}[{node.attr!r}]", (base,), node)
-        raise self.fail(node, f"attribute '{node.attr}' of {describe(base)}")
-
-    def static_attribute(self, base: Any, node: ast.Attribute) -> Value:
-        if isinstance(base, ModuleType) and base.__name__ in CUDA_MODULES:
-            return self.intrinsic_value(Intrinsic(node.attr), node)
-        if isinstance(base, Intrinsic):
-            return self.intrinsic_value(Intrinsic(f"{base.path}.{node.attr}"), node)
-        if isinstance(base, ModuleType) and hasattr(base, node.attr):
-            return self.wrap(getattr(base, node.attr), node.attr)
-        if isinstance(base, np.dtype) and node.attr == "type":
-            return Static(base.type)
-        raise self.fail(node, f"'{ast.unparse(node)}'")
-
-    def intrinsic_value(self, intrinsic: Intrinsic, node: ast.AST) -> Value:
-        """A coordinate or extent where the name is complete; otherwise the name so far."""
-        path = intrinsic.path
-        if path in COORDINATES:
-            attribute, k = COORDINATES[path]
-            return self.emit(ty.INT32, f"g.coordinate({attribute!r}, {k})", (), node, "move")
-        if path in EXTENTS:
-            attribute, k = EXTENTS[path]
-            return self.emit(ty.INT32, f"g.extent({attribute!r}, {k})", (), node, "move")
-        if path == "laneid":
-            return self.emit(ty.INT32, "g.warp_lane()", (), node, "move")
-        if path == "warpsize":
-            return Scalar(ty.INT32, self.b.constant(np.int32(32)), 32)
-        return Static(intrinsic)
-
-    def array_attribute(self, base: ArrayRef, node: ast.Attribute) -> Value:
-        if node.attr == "shape":
-            return Tuple(tuple(self.length(base, k, node) for k in range(base.type.ndim)))
-        if node.attr == "ndim":
-            return self.const(base.type.ndim)
-        if node.attr == "dtype":
-            return Static(base.type.dtype)
-        if node.attr == "size":
-            total = self.const(1)
-            for k in range(base.type.ndim):
-                length = self.length(base, k, node)
-                total = self.emit(ty.INT64, f"{total.code} * {length.code}", (total, length), node)
-            return total
-        raise self.fail(
-            node, f"attribute '{node.attr}' of an array; .shape, .size, .ndim and .dtype are there"
-        )
-
-    def length(self, base: ArrayRef, k: int, node: ast.AST) -> Scalar:
-        """The length of the k-th free axis of an array."""
-        return self.emit(ty.INT64, f"{base.code}.lengths[{base.axes[k]}]", (), node, "move")
-
-    def expr_Subscript(self, node: ast.Subscript) -> Value:
-        base = self.expr(node.value)
-        if isinstance(base, Tuple):
-            return self.tuple_item(base, node)
-        if isinstance(base, Scalar) and base.type.names:
-            key = self.expr(node.slice)
-            if isinstance(key, Static) and key.value in base.type.names:
-                return self.emit(base.type[key.value], f"{base.code}[{key.value!r}]", (base,), node)
-        if not isinstance(base, ArrayRef):
-            raise self.fail(node, f"'[...]' on {describe(base)}")
-        view = self.index(base, node)
-        return view if view.axes else self.load(view, node)
-
-    def tuple_item(self, base: Tuple, node: ast.Subscript) -> Value:
-        key = self.expr(node.slice)
-        if not (isinstance(key, Scalar) and key.known):
-            raise self.fail(node, "a tuple indexed by a variable; use an array")
-        try:
-            return base.items[int(key.const)]
-        except IndexError:
-            raise self.fail(node, f"item {key.const} of a tuple of {len(base.items)}") from None
-
-    def index(self, base: ArrayRef, node: ast.Subscript) -> ArrayRef:
-        """The view that an index leaves of an array; without free axes it is one element."""
-        keys = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        entries: list[Scalar | Whole] = []
-        for key in keys:
-            entries.extend(self.index_entries(key))
-        if len(entries) > base.type.ndim:
-            raise self.fail(
-                node, f"{len(entries)} indices on '{base.name}', which has {base.type.ndim} dimension(s)"
-            )
-        pattern = list(base.pattern)
-        for axis, entry in zip(base.axes, entries, strict=False):
-            pattern[axis] = entry
-        free = sum(isinstance(entry, Whole) for entry in pattern)
-        kind = ty.ArrayType(base.type.dtype, free, base.type.space, base.type.readonly)
-        return ArrayRef(kind, base.number, base.name, tuple(pattern))
-
-    def index_entries(self, key: ast.expr) -> list[Scalar | Whole]:
-        if isinstance(key, ast.Slice):
-            if key.lower or key.upper or key.step:
-                raise self.fail(key, "a slice with bounds; index the elements, or pass a slice of the array")
-            return [Whole()]
-        value = self.expr(key)
-        members = value.items if isinstance(value, Tuple) else (value,)
-        return [self.index_number(member, key) for member in members]
-
-    def index_number(self, value: Value, key: ast.expr) -> Scalar:
-        number = self.need_scalar(value, key)
-        if number.type.kind not in "iub":
-            raise self.fail(
-                key,
-                f"a {number.type} as an index; use '//' instead of '/', or int(...), so that it is a whole number",
-            )
-        return number
-
-    def load(self, element: ArrayRef, node: ast.AST) -> Scalar:
-        keys = self.element_keys(element)
-        code = f"M.load({element.code}, ({', '.join(k.code for k in keys)},), g, {self.site(node, element.name)})"
-        return self.emit(element.type.dtype, code, keys, node, "load")
-
-    def store(self, element: ArrayRef, value: Scalar, node: ast.AST) -> None:
-        if element.type.readonly:
-            raise self.fail(node, f"'{element.name}' as a place to write: it is read-only")
-        keys = self.element_keys(element)
-        code = (
-            f"M.store({element.code}, ({', '.join(k.code for k in keys)},), {value.code}, g, "
-            f"{self.site(node, element.name)})"
-        )
-        self.b.do(code, [r for o in (*keys, value) for r in o.registers], getattr(node, "lineno", 0), "store")
-
-    @staticmethod
-    def element_keys(element: ArrayRef) -> tuple[Scalar, ...]:
-        return tuple(entry for entry in element.pattern if isinstance(entry, Scalar))
-
     # -- operators --------------------------------------------------------------------------------------------
 
     def expr_BinOp(self, node: ast.BinOp) -> Value:
@@ -410,11 +266,7 @@ class ExpressionLowering:
             return self.emit(ty.BOOL, f"~{value.code}", (value,), node)
         result = ty.integer_result(value.type) if value.type.kind in "biu" else value.type
         value = self.cast(value, result, node)
-        symbol, compute = {
-            ast.USub: ("-", operator.neg),
-            ast.UAdd: ("+", operator.pos),
-            ast.Invert: ("~", operator.invert),
-        }[type(node.op)]
+        symbol, compute = UNARY[type(node.op)]
         if value.known:
             return Scalar(
                 result,
@@ -474,7 +326,7 @@ class ExpressionLowering:
     def short_circuit(self, node: ast.BoolOp) -> Value:
         """``and``/``or`` whose right side runs only on the lanes that need it."""
         name = self.hidden_name("bool")
-        join = self.new_join()
+        join = Join(self)
         self.env[name] = self.scalar(node.values[0])
         for value in node.values[1:]:
             test = self.truth(self.env[name], node)
@@ -499,7 +351,7 @@ class ExpressionLowering:
             a, b = self.cast(a, result, node), self.cast(b, result, node)
             return self.emit(result, f"select({test.code}, {a.code}, {b.code})", (test, a, b), node)
         name = self.hidden_name("if")
-        join = self.new_join()
+        join = Join(self)
         before = self.env
         first, second = Block(node.lineno), Block(node.lineno)
         self.b.end("branch", first, second, test.code)
@@ -511,14 +363,6 @@ class ExpressionLowering:
         self.env = join.place(node)
         return self.env.pop(name)
 
-    def new_join(self) -> Any:
-        raise NotImplementedError("statements know how paths meet")
-
-    def expr_Call(self, node: ast.Call) -> Value:
-        from labkit.compute.emulator.calls import lower_call
-
-        return lower_call(self, node)
-
 
 def _python(value: Any, dtype: np.dtype) -> Any:
     if dtype.kind == "b":
@@ -526,19 +370,3 @@ def _python(value: Any, dtype: np.dtype) -> Any:
     if dtype.kind in "iu":
         return int(np.asarray(value).astype(dtype))
     return float(np.asarray(value).astype(dtype))
-
-
-def describe(value: Value) -> str:
-    """A value in words, for messages."""
-    if isinstance(value, ArrayRef):
-        return f"the array '{value.name}'"
-    if isinstance(value, Tuple):
-        return "a tuple"
-    if isinstance(value, Scalar):
-        return f"a {value.type} number"
-    if isinstance(value, Static) and isinstance(value.value, Intrinsic):
-        return f"cuda.{value.value.path}"
-    if isinstance(value, Static):
-        inner = value.value
-        return "a string" if isinstance(inner, str) else f"{getattr(inner, '__name__', None) or inner!r}"
-    return "that"

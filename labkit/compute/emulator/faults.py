@@ -71,9 +71,9 @@ def divergent_barrier(name: str, group: Group, line: int, text: str, lane: int, 
 def no_progress(name: str, group: Group, line: int, text: str) -> KernelError:
     block, thread = group.locate(0)
     return KernelError(
-        f"Kernel '{name}', line {line} ({text}): {thread_in_words(block, thread)} waits in this loop for memory that no "
-        "other thread changes any more, so the kernel would never end. Make sure that some thread writes what the loop "
-        "waits for.",
+        f"Kernel '{name}', line {line} ({text}): {thread_in_words(block, thread)} waits in this loop for memory that "
+        "no other thread changes any more, so the kernel would never end. Make sure that some thread writes what the "
+        "loop waits for.",
         kind="needs-forward-progress",
         line=line,
         block=block,

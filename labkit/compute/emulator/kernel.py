@@ -35,7 +35,7 @@ def set_step_budget(steps: int | None) -> None:
 
 
 class EmulatedKernel:
-    """A kernel or device function: ``kernel[grid, block](*arguments)`` launches it, a call inside a kernel inlines it."""
+    """A kernel, launched by ``kernel[grid, block](*arguments)``, or a device function, which kernels call."""
 
     def __init__(self, source: Source, py_func: Callable | None = None, device: bool = False):
         self.source = source
@@ -98,7 +98,8 @@ class EmulatedKernel:
         names = self.source.parameters
         if len(arguments) != len(names):
             raise KernelError(
-                f"Kernel '{self.source.name}' takes {len(names)} argument(s) ({', '.join(names)}), but got {len(arguments)}.",
+                f"Kernel '{self.source.name}' takes {len(names)} argument(s) ({', '.join(names)}), but got "
+                f"{len(arguments)}.",
                 kind="arguments",
             )
         return [classify(value, name, self.source.name) for value, name in zip(arguments, names, strict=True)]

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from labkit.compute.emulator import types as ty
-from labkit.compute.emulator.expressions import ExpressionLowering, describe
+from labkit.compute.emulator.calls import lower_call
+from labkit.compute.emulator.expressions import ExpressionLowering
 from labkit.compute.emulator.joins import Environment, Join, loop_head, moves_into, parallel_moves, widen
 from labkit.compute.emulator.program import Block, Builder, Program
 from labkit.compute.emulator.runtime import NAMESPACE
 from labkit.compute.emulator.source import Source, stored_names
-from labkit.compute.emulator.values import ArrayRef, Intrinsic, Scalar, Static, Tuple, Value
+from labkit.compute.emulator.values import ArrayRef, Intrinsic, Scalar, Static, Tuple, Value, describe
 
 RESULT = "<result>"
 
@@ -35,8 +36,8 @@ class Lowering(ExpressionLowering):
         # A call whose result nobody reads: its atomics need not find the old value.
         self.unused: ast.expr | None = None
 
-    def new_join(self) -> Join:
-        return Join(self)
+    def expr_Call(self, node: ast.Call) -> Value:
+        return lower_call(self, node)
 
     def body(self, statements: list[ast.stmt]) -> None:
         for statement in statements:
@@ -116,7 +117,8 @@ class Lowering(ExpressionLowering):
         if element.axes:
             raise self.fail(
                 node,
-                f"an assignment to a whole row of '{element.name}' ({len(element.axes)} index(es) missing); loop over it",
+                f"an assignment to a whole row of '{element.name}' ({len(element.axes)} index(es) missing); "
+                "loop over it",
             )
         return element
 

@@ -126,7 +126,7 @@ def within(key: Any, length: int) -> bool:
         return not key.size or int(np.maximum.reduce(key.view(np.uint64))) < length
     if key.__class__ is Affine:
         low, high = key.bounds
-        return 0 <= low and high < length
+        return low >= 0 and high < length
     return bool(0 <= key < length)
 
 

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from labkit.compute.emulator.calls import as_dtype, device_function
-from labkit.compute.emulator.expressions import CUDA_MODULES
+from labkit.compute.emulator.calls import device_function
 from labkit.compute.emulator.kernel import EmulatedKernel
+from labkit.compute.emulator.library import as_dtype
 from labkit.compute.emulator.source import Source, capture
+from labkit.compute.emulator.subscripts import CUDA_MODULES
 from labkit.compute.emulator.values import Intrinsic
 from labkit.errors import LabkitError
 
@@ -79,8 +80,9 @@ def _pack_value(
         return {"kind": "cuda", "path": value.path}
     if isinstance(value, ModuleType):
         return _pack_module(name, value)
-    if _BUILTINS.get(getattr(value, "__name__", "")) is value:
-        return {"kind": "builtin", "name": value.__name__}
+    called = getattr(value, "__name__", "")
+    if called and _BUILTINS.get(called) is value:
+        return {"kind": "builtin", "name": called}
     dtype = as_dtype(value)
     if dtype is not None:
         return {"kind": "dtype", "name": dtype.str}

@@ -46,9 +46,9 @@ class SanitizedMemory(Memory):
             Finding(
                 "wraparound",
                 place.line,
-                f"{where(place)}: {thread} uses the negative index {int(key[lane])} of {name}, which counts from the end, "
-                f"as in Python: it reaches element {int(key[lane]) + array.shape[axis]}. If that is not meant, test "
-                "for indices below 0.",
+                f"{where(place)}: {thread} uses the negative index {int(key[lane])} of {name}, which counts from the "
+                f"end, as in Python: it reaches element {int(key[lane]) + array.shape[axis]}. If that is not meant, "
+                "test for indices below 0.",
                 "note",
             ),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 import inspect
 import linecache
 import textwrap
@@ -174,8 +175,9 @@ def _definition_in(text: str, function: Callable) -> tuple[list[str], int] | Non
 
 def _same_code(node: ast.FunctionDef, function: Callable) -> bool:
     """Whether a definition is this function: same parameters and same names and constants in its code."""
-    bare = ast.FunctionDef(**{**{f: getattr(node, f, None) for f in node._fields}, "decorator_list": []})
-    module = ast.fix_missing_locations(ast.Module([ast.copy_location(bare, node)], []))
+    bare = copy.copy(node)
+    bare.decorator_list = []
+    module = ast.Module([bare], [])
     compiled = next(
         c
         for c in compile(module, "<kernel>", "exec").co_consts

@@ -55,7 +55,7 @@ def arithmetic_result(left: np.dtype, right: np.dtype) -> np.dtype:
     if "f" not in kinds:
         return integer_result(left, right)
     if left.kind == right.kind:
-        return np.promote_types(left, right)
+        return np.result_type(left, right)
     floating, other = (left, right) if left.kind == "f" else (right, left)
     # An integer converts to float32 only when every value of it fits without loss.
     if floating == FLOAT16:
@@ -84,7 +84,7 @@ def bitwise_result(left: np.dtype, right: np.dtype) -> np.dtype:
 
 def unify(left: np.dtype, right: np.dtype) -> np.dtype:
     """The type of a variable that holds ``left`` on one path and ``right`` on another."""
-    return left if left == right else np.promote_types(left, right)
+    return np.result_type(left, right)
 
 
 def short_name(dtype: np.dtype) -> str:

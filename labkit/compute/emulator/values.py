@@ -119,3 +119,19 @@ class Intrinsic:
 
 
 Value = Scalar | ArrayRef | Tuple | Static | Conflict
+
+
+def describe(value: Value) -> str:
+    """A value in words, for messages."""
+    if isinstance(value, ArrayRef):
+        return f"the array '{value.name}'"
+    if isinstance(value, Tuple):
+        return "a tuple"
+    if isinstance(value, Scalar):
+        return f"a {value.type} number"
+    if isinstance(value, Static) and isinstance(value.value, Intrinsic):
+        return f"cuda.{value.value.path}"
+    if isinstance(value, Static):
+        inner = value.value
+        return "a string" if isinstance(inner, str) else f"{getattr(inner, '__name__', None) or inner!r}"
+    return "that"

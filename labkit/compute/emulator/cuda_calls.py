@@ -1,0 +1,158 @@
+"""Lowering of ``cuda.*`` calls inside kernels."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from labkit.compute.emulator import types as ty
+from labkit.compute.emulator.library import as_dtype, positional
+from labkit.compute.emulator.program import Block
+from labkit.compute.emulator.values import ArrayRef, Scalar, Static, Tuple, Value
+
+if TYPE_CHECKING:
+    from labkit.compute.emulator.lower import Lowering
+
+NO_OPERATION = {"threadfence", "threadfence_block", "threadfence_system", "syncwarp", "nanosleep"}
+ATOMIC_NAMES = {"add", "sub", "max", "min", "exch", "and_", "or_", "xor", "cas", "compare_and_swap"}
+
+
+def cuda_call(lo: Lowering, path: str, node: ast.Call) -> Value:
+    if path in NO_OPERATION:
+        # lanes of a warp run in step, and every write is visible at once
+        return Static(None)
+    if path.startswith("atomic.") and path.removeprefix("atomic.") in ATOMIC_NAMES:
+        return atomic(lo, path.removeprefix("atomic."), node)
+    handler = CUDA.get(path)
+    if handler is None:
+        raise lo.fail(node, f"'cuda.{path}', which the emulator does not know; run this kernel on a GPU")
+    return handler(lo, node)
+
+
+def axes(attribute: str, dtype: np.dtype, getter: str) -> Callable[[Lowering, ast.Call], Value]:
+    """``grid(n)`` and ``gridsize(n)``: one number, or a tuple of two or three."""
+
+    def lower(lo: Lowering, node: ast.Call) -> Value:
+        (count,) = positional(lo, node, 1)
+        if not (count.known and count.const in (1, 2, 3)):
+            raise lo.fail(node, f"'{ast.unparse(node)}': write 1, 2 or 3, the number of dimensions")
+        values = [
+            lo.emit(dtype, f"g.{getter}({attribute!r}, {k})", (), node, "move") for k in range(count.const)
+        ]
+        return values[0] if count.const == 1 else Tuple(tuple(values))
+
+    return lower
+
+
+def syncthreads(lo: Lowering, node: ast.Call) -> Value:
+    after = Block(node.lineno)
+    assert lo.b.current is not None
+    lo.b.current.line = node.lineno
+    lo.b.end("barrier", after)
+    lo.b.place(after)
+    return Static(None)
+
+
+def array_in(space: str) -> Callable[[Lowering, ast.Call], Value]:
+    """``cuda.shared.array(shape, dtype)`` and ``cuda.local.array``."""
+
+    def lower(lo: Lowering, node: ast.Call) -> Value:
+        given = dict(zip(("shape", "dtype"), node.args, strict=False))
+        given.update({k.arg: k.value for k in node.keywords if k.arg})
+        if set(given) - {"alignment"} != {"shape", "dtype"}:
+            raise lo.fail(
+                node, f"'{ast.unparse(node)}'; give it a shape and a dtype, like (16, 16) and np.float32"
+            )
+        shape = constant_shape(lo, given["shape"], space)
+        kind = lo.expr(given["dtype"])
+        dtype = as_dtype(kind.value) if isinstance(kind, Static) else None
+        if isinstance(kind, Static) and isinstance(kind.value, str):
+            dtype = np.dtype(kind.value)
+        if dtype is None:
+            raise lo.fail(node, f"'{ast.unparse(given['dtype'])}' as a dtype; use np.float32, np.int32, ...")
+        dynamic = space == "shared" and shape == (0,)
+        origin = ("dynamic", dtype) if dynamic else (space, shape, dtype, node.lineno)
+        return lo.array(ty.ArrayType(dtype, len(shape), space), "", origin)
+
+    return lower
+
+
+def constant_shape(lo: Lowering, node: ast.expr, space: str) -> tuple[int, ...]:
+    value = lo.expr(node)
+    members = value.items if isinstance(value, Tuple) else (value,)
+    lengths = [m.const for m in members if isinstance(m, Scalar) and m.known and m.type.kind in "iu"]
+    if len(lengths) != len(members) or any(n < 0 for n in lengths):
+        raise lo.fail(
+            node,
+            f"'{ast.unparse(node)}' as the shape of a {space} array; it must be constant: a number, or a global "
+            "such as TILE = 16",
+        )
+    return tuple(int(n) for n in lengths)
+
+
+def constant_array(lo: Lowering, node: ast.Call) -> Value:
+    value = lo.expr(node.args[0]) if len(node.args) == 1 else None
+    if not isinstance(value, ArrayRef):
+        raise lo.fail(
+            node, f"'{ast.unparse(node)}'; const.array_like takes a NumPy array defined outside the kernel"
+        )
+    return value
+
+
+def atomic(lo: Lowering, name: str, node: ast.Call) -> Value:
+    """``cuda.atomic.add(array, index, value)`` and its relatives; the result is the old value."""
+    array = lo.expr(node.args[0]) if node.args else None
+    wanted = {"cas": 4, "compare_and_swap": 3}.get(name, 3)
+    if not isinstance(array, ArrayRef) or len(node.args) != wanted or node.keywords:
+        usage = (
+            "array, old, new"
+            if name == "compare_and_swap"
+            else "array, index, old, new"
+            if name == "cas"
+            else "array, index, value"
+        )
+        raise lo.fail(node, f"'{ast.unparse(node)}'; write cuda.atomic.{name}({usage})")
+    if name == "compare_and_swap":
+        index: ast.expr = ast.copy_location(ast.Constant(0), node)
+        operands = node.args[1:]
+    else:
+        index, operands = node.args[1], node.args[2:]
+    subscript = ast.copy_location(ast.Subscript(node.args[0], index, ast.Load()), node)
+    element = lo.index(array, subscript)
+    if element.axes:
+        raise lo.fail(
+            node,
+            f"'{ast.unparse(node)}': '{array.name}' has {array.type.ndim} dimensions; give an index for each",
+        )
+    values = [lo.cast(lo.scalar(v), array.type.dtype, node) for v in operands]
+    return emit_atomic(lo, name, element, values, node)
+
+
+def emit_atomic(lo: Lowering, name: str, element: ArrayRef, values: list[Scalar], node: ast.Call) -> Value:
+    keys = lo.element_keys(element)
+    index = "".join(f"{k.code}, " for k in keys)
+    operands = ", ".join(v.code for v in values)
+    site = lo.site(node, element.name)
+    code = f"M.atomic({name!r}, {element.code}, ({index}), ({operands},), g, {site}, {lo.unused is not node})"
+    return lo.emit(element.type.dtype, code, (*keys, *values), node, "atomic")
+
+
+def select(lo: Lowering, node: ast.Call) -> Value:
+    test, a, b = positional(lo, node, 3)
+    dtype = ty.unify(a.type, b.type)
+    test, a, b = lo.truth(test, node), lo.cast(a, dtype, node), lo.cast(b, dtype, node)
+    return lo.emit(dtype, f"select({lo.condition(test, node)}, {a.code}, {b.code})", (test, a, b), node)
+
+
+CUDA: dict[str, Callable[[Lowering, ast.Call], Value]] = {
+    "grid": axes("grid", ty.INT64, "coordinate"),
+    "gridsize": axes("all", ty.INT64, "extent"),
+    "syncthreads": syncthreads,
+    "shared.array": array_in("shared"),
+    "local.array": array_in("local"),
+    "const.array_like": constant_array,
+    "selp": select,
+}

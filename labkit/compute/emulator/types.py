@@ -59,7 +59,7 @@ def arithmetic_result(left: np.dtype, right: np.dtype) -> np.dtype:
     floating, other = (left, right) if left.kind == "f" else (right, left)
     # An integer converts to float32 only when every value of it fits without loss.
     if floating == FLOAT16:
-        narrow = {1: FLOAT16, 2: FLOAT32}.get(other.itemsize, FLOAT64)
+        narrow: np.dtype = {1: FLOAT16, 2: FLOAT32}.get(other.itemsize, FLOAT64)
         return FLOAT32 if other == np.dtype(np.uint8) else FLOAT64 if other == np.dtype(np.uint16) else narrow
     if floating == FLOAT32:
         return FLOAT32 if other.itemsize == 1 or other == np.dtype(np.int16) else FLOAT64

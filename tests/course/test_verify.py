@@ -18,13 +18,14 @@ def proofs():
     return verify.verify()
 
 
-def answers():
-    for exercise in labkit.exercises():
-        for label in ("stub", "solution", *(wrong.label for wrong in exercise.wrong)):
-            yield pytest.param(exercise.name, label, id=f"{exercise.name}: {label}")
+ANSWERS = [
+    pytest.param(exercise.name, label, id=f"{exercise.name}: {label}")
+    for exercise in labkit.exercises()
+    for label in ("stub", "solution", *(wrong.label for wrong in exercise.wrong))
+]
 
 
-@pytest.mark.parametrize(("exercise", "label"), answers())
+@pytest.mark.parametrize(("exercise", "label"), ANSWERS)
 def test_the_answer_gets_what_it_deserves(proofs, exercise, label):
     (proof,) = [p for p in proofs if (p.exercise, p.answer) == (exercise, label)]
     assert proof.holds, str(proof)

@@ -17,6 +17,10 @@ _STRIDE = (
     "every element from {start} on is untouched, and {start} is the number of threads: after its first "
     "element a thread has to go on, does your loop stride by cuda.gridsize(1)?"
 )
+_START = (
+    "only the first block's threads did their share: cuda.threadIdx.x starts at 0 in every block, so start at "
+    "cuda.grid(1)."
+)
 _EDGE_BLANK = (
     "only pixels at the edge were not written: they need a value too, with the nearest pixels as neighbours."
 )
@@ -31,6 +35,8 @@ def saxpy(launch: Launch, name: str, got: np.ndarray, found: Difference) -> str:
     start = explain.untouched_from(found)
     if start == launch.threads and start > 1:
         return _STRIDE.format(start=start)
+    if found.untouched.size and np.array_equal(found.wrong, _not_first_block(launch, got.size)):
+        return _START
     a, x, y = (launch.arguments[key] for key in ("a", "x", "y"))
     guesses = (
         (a * x, "this is a * x: y was not added."),
@@ -39,6 +45,11 @@ def saxpy(launch: Launch, name: str, got: np.ndarray, found: Difference) -> str:
         (a * (x + y), "this is a * (x + y): only x is multiplied by a."),
     )
     return explain.guess(got, guesses) or explain.vector(launch, got, launch.expected[name], found)
+
+
+def _not_first_block(launch: Launch, size: int) -> np.ndarray:
+    """Elements that no thread of the first block takes, when all go on by the number of threads in the grid."""
+    return np.arange(size) % launch.threads >= launch.block[0]
 
 
 def blur(launch: Launch, name: str, got: np.ndarray, found: Difference) -> str:

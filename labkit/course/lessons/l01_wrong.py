@@ -26,12 +26,18 @@ def _indented(body: str) -> str:
 
 _ADD = "vector_add(a, b, out)"
 VECTOR_ADD = (
-    _kernel(_ADD, "missing guard", "error", "1000", "i = cuda.grid(1)\nout[i] = a[i] + b[i]"),
+    _kernel(
+        _ADD,
+        "missing guard",
+        "error",
+        "a[1000], but a has shape (1000,)",
+        "i = cuda.grid(1)\nout[i] = a[i] + b[i]",
+    ),
     _kernel(
         _ADD,
         "off by one: guard with <=",
         "error",
-        "128",
+        "a[1000], but a has shape (1000,)",
         "i = cuda.grid(1)\nif i <= out.size:\n    out[i] = a[i] + b[i]",
     ),
     _kernel(
@@ -94,12 +100,22 @@ SAXPY = (
     ),
     _kernel(
         _SAXPY,
-        "wrong stride: the block's",
+        "wrong start: number within the block",
         "failed",
-        "race",
+        "start at cuda.grid(1)",
         """
-        for i in range(cuda.threadIdx.x, out.size, cuda.blockDim.x):
-            out[i] = a * x[i] + out[i] * 0 + y[i]
+        for i in range(cuda.threadIdx.x, out.size, cuda.gridsize(1)):
+            out[i] = a * x[i] + y[i]
+        """,
+    ),
+    _kernel(
+        _SAXPY,
+        "wrong stride: one too many",
+        "failed",
+        "those that were never written",
+        """
+        for i in range(cuda.grid(1), out.size, cuda.gridsize(1) + 1):
+            out[i] = a * x[i] + y[i]
         """,
     ),
     _kernel(
@@ -113,7 +129,7 @@ SAXPY = (
         _SAXPY,
         "missing guard",
         "error",
-        "1000",
+        "reads x[2048], but x has shape (2048,)",
         """
         i = cuda.grid(1)
         for step in range(out.size // cuda.gridsize(1) + 1):
@@ -169,7 +185,7 @@ BLUR = (
         _BLUR,
         "halo outside the image",
         "error",
-        "32",
+        "reads image[",
         _COORDINATES + _GUARD + _NINE.format(read="total += image[row + dr, col + dc]"),
     ),
     _kernel(
@@ -189,14 +205,14 @@ BLUR = (
         _BLUR,
         "missing guard",
         "error",
-        "out",
+        "but out has shape (20, 37)",
         _COORDINATES + "if True:" + _NINE.format(read=_CLAMPED),
     ),
     _kernel(
         _BLUR,
         "sides swapped",
         "error",
-        "image",
+        "writes out[20, 0], but out has shape (20, 37)",
         _COORDINATES + "if row < image.shape[1] and col < image.shape[0]:" + _NINE.format(read=_CLAMPED),
     ),
     _kernel(

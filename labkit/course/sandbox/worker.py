@@ -79,14 +79,14 @@ def call(function: Callable[..., Any], case: dict[str, Any], arrays: dict[str, n
 
 def launch(kernel: Any, case: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     """Launch a kernel on the emulator with the sanitizer on; every array comes back, inputs too."""
-    from labkit.compute import emulator
+    from labkit.compute.emulator import sanitizer
 
     arguments = list(values.decode(case["arguments"], arrays))
     buffers = {n: _guarded(arguments[n]) for n in case["outputs"]}
     for n, (_, inner) in buffers.items():
         arguments[n] = inner
     try:
-        findings = emulator.launch(
+        findings = sanitizer.launch(
             kernel,
             tuple(case["grid"]),
             tuple(case["block"]),

@@ -57,10 +57,11 @@ def test_a_wrong_answer_is_explained_and_the_right_one_passes(lab_page: LabPage)
     lab_page.open("exercises/01_cpu_vs_gpu.ipynb")
     lab_page.run_cell(lab_page.find("import labkit"))
     answer, check = lab_page.find("def vector_add"), lab_page.find('exercise("01.vector_add").check()')
+    right = solution("01.vector_add")
     for source, outcome, explanation in (
-        (NO_GUARD, "error", "out of bounds"),
-        (NO_GUARD.replace("+", "-"), "failed", "out[0]"),
-        (solution("01.vector_add"), "passed", ""),
+        (NO_GUARD, "error", "reads a[1000], but a has shape (1000,)"),
+        (right.replace("a[i] + b[i]", "a[i] - b[i]"), "failed", "out[0]"),
+        (right, "passed", ""),
     ):
         lab_page.edit(answer, source)
         lab_page.run_cell(answer)

@@ -18,6 +18,7 @@ CONFIGURED = "configured kernel"
 DEVICE_FUNCTION = "device function"
 FUNCTION = "function"
 OTHER = "other"
+_LAUNCHERS = ("Configured", "_LaunchConfiguration")  # what kernel[grid, block] is: the emulator's, numba's
 
 
 class Missing:
@@ -37,7 +38,7 @@ def kind(answer: Any) -> str:
     made_by = type(answer).__module__
     if "cuda" in made_by.split(".") or made_by.startswith("labkit.compute"):
         if not hasattr(answer, "py_func"):
-            return CONFIGURED
+            return CONFIGURED if type(answer).__name__ in _LAUNCHERS else OTHER
         device = getattr(answer, "device", False) or getattr(answer, "targetoptions", {}).get("device", False)
         return DEVICE_FUNCTION if device else KERNEL
     if inspect.isfunction(unwrap(answer)) and not isinstance(answer, type):
@@ -109,12 +110,3 @@ def _says_nothing(line: ast.stmt) -> bool:
     if isinstance(line, (ast.Return, ast.Assign)):
         return isinstance(line.value, ast.Constant) and line.value.value is None
     return False
-
-
-def kernel_package(kernel: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A kernel as text and arrays; LabkitError with a sentence when it cannot travel."""
-    try:
-        from labkit.compute.emulator import package
-    except ImportError as error:  # an installation that is not whole
-        raise LabkitError(f"The emulator cannot be loaded ({error}): install gpu-labkit again.") from error
-    return package.pack(kernel)

@@ -72,6 +72,10 @@ def ended(name: str, run: Run, limits: Limits) -> str:
     return f"The process that ran '{name}' was lost, and its result with it: check again."
 
 
+def too_large(name: str) -> str:
+    return f"'{name}' holds more than a check can look at: give it the few values that are asked for."
+
+
 def unreadable(name: str, why: str) -> str:
     return (
         f"'{name}' left a result that cannot be read ({why}): something in it wrote to the check's own files."

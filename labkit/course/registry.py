@@ -14,20 +14,11 @@ from typing import Any
 
 from labkit.course import answers, lessons
 from labkit.course.checks import Check
-from labkit.course.result import OUTCOMES, Advice, CheckResult
+from labkit.course.result import Advice, CheckResult
+from labkit.course.wrong import Wrong
 from labkit.errors import LabkitError
 
 KINDS = ("core", "stretch", "claim")
-
-
-@dataclass(frozen=True)
-class Wrong:
-    """A typical wrong answer: its source, the outcome it deserves, and words the feedback has to contain."""
-
-    label: str
-    source: str
-    outcome: str
-    says: str
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,7 +51,6 @@ class Exercise:
 
     def __post_init__(self) -> None:
         assert self.kind in KINDS
-        assert all(wrong.outcome in OUTCOMES for wrong in self.wrong)
 
     @property
     def lesson(self) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from labkit.compute.emulator import package as kernels
 from labkit.course import answers, messages, pack, sandbox
 from labkit.course.checks import STEP_BUDGET, Call, DataCheck, FunctionCheck, KernelCheck, Launch
 from labkit.course.compare import difference
@@ -46,6 +47,12 @@ def _data(exercise: Exercise, check: DataCheck, answer: Any) -> CheckResult:
         return CheckResult(
             exercise.name, ERROR, answers.other_form(exercise.function, check.form.__name__, answer)
         )
+    encoder = values.Encoder()
+    answer = values.decode(
+        encoder.encode(answer), encoder.arrays
+    )  # plain data, whatever the learner's objects do
+    if not isinstance(answer, check.form):
+        return CheckResult(exercise.name, ERROR, messages.too_large(exercise.function))
     if not check.begun(answer):
         return CheckResult(exercise.name, NOT_ATTEMPTED, messages.stub(exercise.function))
     trouble = check.judge(answer)
@@ -55,7 +62,7 @@ def _data(exercise: Exercise, check: DataCheck, answer: Any) -> CheckResult:
 
 
 def _kernel(exercise: Exercise, check: KernelCheck, kernel: Any, limits: Limits) -> CheckResult:
-    package, arrays = answers.kernel_package(kernel)
+    package, arrays = kernels.pack(kernel)
     launches = list(check.launches())
     encoder = values.Encoder("v", budget=2**28)
     cases = [

@@ -9,7 +9,7 @@ import pytest
 import labkit
 from labkit import cli
 from labkit.course import sources, verify
-from labkit.course.registry import Wrong
+from labkit.course.wrong import Wrong
 from labkit.errors import LabkitError
 
 

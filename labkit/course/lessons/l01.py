@@ -1,4 +1,4 @@
-"""Lesson 01, CPU and GPU: its exercises, with tasks and hints; l01_why has the words about mistakes."""
+"""Lesson 01, CPU and GPU: its exercises, with tasks and hints; l01_why has what is said about mistakes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from labkit.course.checks import DataCheck, FunctionCheck, KernelCheck
 from labkit.course.lessons import l01_cases as cases
 from labkit.course.lessons import l01_why as why
 from labkit.course.lessons import l01_wrong as wrong
+from labkit.course.lessons import l01_wrong_kernels as kernels
 from labkit.course.registry import Exercise
 
 EXERCISES = (
@@ -27,7 +28,7 @@ EXERCISES = (
         ),
         praise="Every element is right, and no thread reached past the end.",
         plan=KernelCheck(("a", "b", "out"), cases.vector_add, why.vector_add),
-        wrong=wrong.VECTOR_ADD,
+        wrong=kernels.VECTOR_ADD,
     ),
     Exercise(
         name="01.saxpy",
@@ -49,7 +50,7 @@ EXERCISES = (
         ),
         praise="Right for every launch shape, from one thread to more threads than elements.",
         plan=KernelCheck(("a", "x", "y", "out"), cases.saxpy, why.saxpy),
-        wrong=wrong.SAXPY,
+        wrong=kernels.SAXPY,
     ),
     Exercise(
         name="01.blur",
@@ -71,7 +72,7 @@ EXERCISES = (
         ),
         praise="Right in the middle, along all four edges and in the corners.",
         plan=KernelCheck(("image", "out"), cases.blur, why.blur),
-        wrong=wrong.BLUR,
+        wrong=kernels.BLUR,
     ),
     Exercise(
         name="01.amdahl",

@@ -141,7 +141,12 @@ def smallest_size(
 
 
 def claim_begun(claim: Any) -> bool:
-    return isinstance(claim, dict) and any(value not in (None, "", ...) for value in claim.values())
+    return not all(map(claim_blank, claim.values()))
+
+
+def claim_blank(value: Any) -> bool:
+    """Whether an entry of the claim still has to be filled in."""
+    return value is None or (isinstance(value, str) and not value.strip())
 
 
 def _floats(seed: tuple[int, ...], shape: tuple[int, ...]) -> np.ndarray:

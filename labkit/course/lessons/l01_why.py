@@ -10,7 +10,7 @@ import numpy as np
 from labkit.course import explain
 from labkit.course.checks import Call, Launch
 from labkit.course.compare import Difference, number
-from labkit.course.lessons.l01_cases import serial_share
+from labkit.course.lessons.l01_cases import claim_blank, serial_share
 from labkit.course.messages import shown
 
 _STRIDE = (
@@ -138,7 +138,7 @@ def _break_even_why(call: Call, returned: float) -> str:
 def claim(answer: dict[str, Any]) -> tuple[str, str] | None:
     """The verdict, the number with its unit, and what the claim leaves out, in that order."""
     for key in ("verdict", "number", "unit", "left_out"):
-        if answer.get(key) in (None, "", ...):
+        if claim_blank(answer.get(key)):
             return f"claim has nothing under '{key}' yet.", ""
     return (
         _verdict(answer["verdict"])

@@ -29,6 +29,7 @@ def main(arguments: list[str]) -> int:
     _say_delivery(delivery)
     with tempfile.TemporaryDirectory(prefix="labkit-lab-") as private:
         _offer_this_python(Path(private))
+        _silence_announcements(Path(private))
         arguments = server_arguments(options, delivery.folder) + _kernel_sockets(Path(private))
         server = lab_app.initialize_server(argv=arguments)
         _end_on_signal(server)
@@ -89,7 +90,6 @@ def server_arguments(options: argparse.Namespace, folder: Path) -> list[str]:
         "--LabApp.log_level=ERROR",
         f"--LabApp.default_url={first_page(folder)}",
         f"--LabApp.workspaces_dir={folder / '.labkit' / 'workspaces'}",
-        "--LabApp.news_url=None",  # no dialog over the first lesson, and no call to the network
     ]
     if not os.environ.get("JUPYTER_TOKEN"):  # a token of ours keeps Jupyter from printing a second address
         arguments.append(f"--IdentityProvider.token={secrets.token_hex(24)}")
@@ -114,8 +114,23 @@ def _offer_this_python(private: Path) -> None:
     command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     spec = {"argv": command, "display_name": "Python 3 (labkit)", "language": "python"}
     (kernel / "kernel.json").write_text(json.dumps({**spec, "metadata": {"debugger": True}}))
-    paths = [str(private), *filter(None, [os.environ.get("JUPYTER_PATH")])]
-    os.environ["JUPYTER_PATH"] = os.pathsep.join(paths)
+    _put_first("JUPYTER_PATH", private)
+
+
+def _silence_announcements(private: Path) -> None:
+    """No dialog about Jupyter's news over the first lesson, and no call to the network."""
+    page = private / "labconfig" / "page_config.json"
+    page.parent.mkdir()
+    page.write_text(
+        json.dumps({"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}})
+    )
+    _put_first("JUPYTER_CONFIG_PATH", private)
+
+
+def _put_first(variable: str, folder: Path) -> None:
+    """Let Jupyter look in `folder` before its other folders of that kind."""
+    others = filter(None, [os.environ.get(variable)])
+    os.environ[variable] = os.pathsep.join([str(folder), *others])
 
 
 def _kernel_sockets(private: Path) -> list[str]:

@@ -38,6 +38,12 @@ def test_run_all_edit_and_run_again(lab: LabServer, lab_page: LabPage, small: st
     assert lab_page.errors == []
 
 
+def test_nothing_lies_over_the_lesson(lab_page: LabPage, small: str) -> None:
+    lab_page.open(small)
+    lab_page.page.wait_for_timeout(2000)
+    assert lab_page.page.locator(".jp-Dialog, .Toastify__toast").count() == 0
+
+
 def test_the_theme_changes_the_picture(lab_page: LabPage, small: str) -> None:
     lab_page.open(small)
     lab_page.theme("JupyterLab Dark")

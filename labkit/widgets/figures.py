@@ -12,6 +12,7 @@ from labkit.compute.rates import Rates
 from labkit.compute.scaling import Scaling, amdahl, gustafson
 from labkit.widgets import theme
 
+_PREFIXES = {-4: "p", -3: "n", -2: "µ", -1: "m", 0: "", 1: "k", 2: "M", 3: "G", 4: "T", 5: "P", 6: "E"}
 DASHES = {"measured": "solid", "emulated": "dashdot", "modelled": "dash"}
 STEPS = (
     ("start the processes", "start_s", theme.PURPLE),
@@ -42,7 +43,7 @@ def time_over_size(
         traces.append(_stars(stars, floor, unit))
     layout = {
         "xaxis": theme.axis(unit, type="log", exponentformat="power", dtick=1),
-        "yaxis": theme.axis("seconds", type="log", exponentformat="SI", ticksuffix="s", dtick=1),
+        "yaxis": theme.axis("time", **_decades([s for curve in curves for s in curve.seconds], "s", 0.15)),
     }
     return theme.figure(traces, layout, title, height=460)
 
@@ -92,14 +93,15 @@ def where_time_goes(runs: Sequence[Run], title: str) -> Any:
             "hovertemplate": f"{step}: %{{x:.3~g}} ms<extra>%{{y}}</extra>",
         }
         for step, field, colour in STEPS
+        if any(getattr(run, field) for run in runs)
     ]
     layout = {
         "barmode": "stack",
         "xaxis": theme.axis("milliseconds, measured on this machine's CPU"),
         "yaxis": theme.axis("", autorange="reversed"),
-        "legend": {"orientation": "h", "x": 0, "y": -0.28, "yanchor": "top", "traceorder": "normal"},
+        "legend": {"orientation": "h", "x": 0, "y": -0.45, "yanchor": "top", "traceorder": "normal"},
     }
-    return theme.figure(traces, layout, title, height=200 + 44 * len(runs))
+    return theme.figure(traces, layout, title, height=210 + 40 * len(runs))
 
 
 def speedups(scaling: Scaling, serial: Sequence[float] = (0.02, 0.1, 0.25), up_to: int = 64) -> Any:
@@ -173,22 +175,25 @@ def _measured(scaling: Scaling) -> list[dict[str, Any]]:
 
 def processors(rates: Sequence[Rates]) -> Any:
     """Operations a second against bytes a second, a point a processor; hollow: peaks of data sheets."""
-    traces = [_processor(rate, colour) for rate, colour in zip(rates, _colours(), strict=False)]
+    upwards = {rate.name: index % 2 for index, rate in enumerate(sorted(rates, key=lambda r: r.bytes_per_s))}
+    traces = [
+        _processor(rate, colour, upwards[rate.name]) for rate, colour in zip(rates, _colours(), strict=False)
+    ]
     layout = {
         "xaxis": theme.axis(
-            "bytes/s to and from its own memory", **_decades([r.bytes_per_s for r in rates], "B/s")
+            "bytes/s to and from its own memory", **_decades([r.bytes_per_s for r in rates], "B/s", 0.4)
         ),
-        "yaxis": theme.axis("float32 operations/s", **_decades([r.flops for r in rates], "FLOP/s")),
+        "yaxis": theme.axis("float32 operations/s", **_decades([r.flops for r in rates], "FLOP/s", 0.5)),
         "showlegend": False,
     }
     return theme.figure(traces, layout, "What a processor does in a second", height=440)
 
 
-def _decades(values: Sequence[float], unit: str) -> dict[str, Any]:
-    """A logarithmic axis with a label at every power of ten, and room for the labels of the points."""
-    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
-    ticks = range(low, high + 1)
-    names = [f"{10 ** (power % 3)} {'kMGTPE'[power // 3 - 1]}{unit}" for power in ticks]
+def _decades(values: Sequence[float], unit: str, room: float) -> dict[str, Any]:
+    """A logarithmic axis with a name at every power of ten, and ``room`` decades beyond the values."""
+    low, high = math.log10(min(values)) - room, math.log10(max(values)) + room
+    ticks = range(math.ceil(low), math.floor(high) + 1)
+    names = [f"{10 ** (power % 3)} {_PREFIXES[power // 3]}{unit}" for power in ticks]
     return {
         "type": "log",
         "range": [low, high],
@@ -197,7 +202,7 @@ def _decades(values: Sequence[float], unit: str) -> dict[str, Any]:
     }
 
 
-def _processor(rate: Rates, colour: str) -> dict[str, Any]:
+def _processor(rate: Rates, colour: str, upwards: int) -> dict[str, Any]:
     symbol = "circle" if rate.how == "measured" else "circle-open"
     return {
         "type": "scatter",
@@ -206,7 +211,7 @@ def _processor(rate: Rates, colour: str) -> dict[str, Any]:
         "x": [rate.bytes_per_s],
         "y": [rate.flops],
         "text": [f"{rate.name}<br>({rate.how})"],
-        "textposition": "bottom center",
+        "textposition": "top center" if upwards else "bottom center",
         "marker": {"size": 14, "color": colour, "symbol": symbol, "line": {"width": 2, "color": colour}},
         "hovertemplate": f"%{{x:.3s}}B/s, %{{y:.3s}}FLOP/s<br>{rate.how}: {rate.source}<extra></extra>",
     }

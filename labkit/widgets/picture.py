@@ -40,11 +40,11 @@ def picture(*images: np.ndarray, caption: str, height: int = 256) -> Picture:
     images : arrays of shape (rows, columns)
         uint8 from 0 to 255, or floats from 0 (black) to 1 (white); what lies outside is clipped.
     height : int
-        Larger images are shrunk by whole factors to about this many rows.
+        Images are shrunk or enlarged, by whole factors, to about this many rows.
     """
     if not images:
         raise LabkitError("picture() needs at least one image.")
-    panels = [_shrunk(_as_bytes(image), height) for image in images]
+    panels = [_enlarged(_shrunk(_as_bytes(image), height), height) for image in images]
     rows = max(panel.shape[0] for panel in panels)
     gap = np.full((rows, 8), 128, np.uint8)
     strip = [part for panel in panels for part in (gap, _padded(panel, rows))][1:]
@@ -71,6 +71,11 @@ def _shrunk(image: np.ndarray, height: int) -> np.ndarray:
         return image
     tiles = image[:rows, :columns].reshape(rows // step, step, columns // step, step)
     return tiles.mean(axis=(1, 3)).round().astype(np.uint8)
+
+
+def _enlarged(image: np.ndarray, height: int) -> np.ndarray:
+    times = max(1, height // image.shape[0])
+    return image.repeat(times, axis=0).repeat(times, axis=1)
 
 
 def _padded(image: np.ndarray, rows: int) -> np.ndarray:

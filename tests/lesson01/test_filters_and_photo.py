@@ -111,7 +111,7 @@ def decoded(png: bytes) -> np.ndarray:
 
 def test_picture_holds_the_pixels_it_was_given():
     image = np.random.default_rng(1).integers(0, 256, (50, 70), dtype=np.uint8)
-    np.testing.assert_array_equal(decoded(picture(image, caption="x").png), image)
+    np.testing.assert_array_equal(decoded(picture(image, caption="x", height=50).png), image)
 
 
 def test_pictures_stand_side_by_side_and_shrink():
@@ -126,8 +126,13 @@ def test_pictures_stand_side_by_side_and_shrink():
 
 
 def test_picture_clips_and_shows_what_was_never_written():
-    pixels = decoded(picture(np.float32([[-1, 2, np.nan]]), caption="x").png)
+    pixels = decoded(picture(np.float32([[-1, 2, np.nan]]), caption="x", height=1).png)
     assert pixels.tolist() == [[0, 255, 128]]
+
+
+def test_small_pictures_are_enlarged_by_whole_factors():
+    pixels = decoded(picture(np.uint8([[10, 20]]), caption="x", height=3).png)
+    assert pixels.tolist() == [[10, 10, 10, 20, 20, 20]] * 3
 
 
 @pytest.mark.parametrize("images", [[], [np.zeros(3)], [np.zeros((0, 4))]])

@@ -11,7 +11,6 @@ import importlib.util
 import json
 import os
 import selectors
-import shutil
 import signal
 import subprocess
 import sys
@@ -79,21 +78,35 @@ def run(job: dict[str, Any], arrays: dict[str, np.ndarray], limits: Limits) -> R
         When this machine cannot run answers in processes of their own.
     """
     _possible()
-    folder = Path(tempfile.mkdtemp(prefix="labkit-check-"))
     try:
-        wire.write(folder / "job", job, arrays)
-        settings = {
-            "path": [os.path.abspath(entry) for entry in sys.path if entry] + [os.getcwd()],
-            "seconds": limits.seconds,
-            "memory": limits.memory,
-            "printed": limits.printed,
-        }
-        (folder / "keeper.json").write_text(json.dumps(settings), encoding="utf-8")
-        report = _keep(folder, limits)
-        cases, unreadable = _results(folder, len(job["cases"]))
-        return Run(report["end"], report["status"], report["printed"], report["seconds"], cases, unreadable)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        with tempfile.TemporaryDirectory(prefix="labkit-check-", ignore_cleanup_errors=True) as folder:
+            return _run(job, arrays, limits, Path(folder))
+    except OSError as error:
+        raise LabkitError(
+            f"The check could not be run on this machine ({error.strerror or error})."
+        ) from error
+
+
+def _run(job: dict[str, Any], arrays: dict[str, np.ndarray], limits: Limits, folder: Path) -> Run:
+    wire.write(folder / "job", job, arrays)
+    settings = {
+        "path": _search_path(),
+        "seconds": limits.seconds,
+        "memory": limits.memory,
+        "printed": limits.printed,
+    }
+    (folder / "keeper.json").write_text(json.dumps(settings), encoding="utf-8")
+    report = _keep(folder, limits)
+    cases, unreadable = _results(folder, len(job["cases"]))
+    return Run(report["end"], report["status"], report["printed"], report["seconds"], cases, unreadable)
+
+
+def _search_path() -> list[str]:
+    """Where modules are found: as in the notebook, but its own folder last, so that no file there hides a library."""
+    path = [entry for entry in sys.path if os.path.isabs(entry)]
+    with contextlib.suppress(OSError):  # a working folder that was deleted
+        path.append(os.getcwd())
+    return path
 
 
 def _possible() -> None:

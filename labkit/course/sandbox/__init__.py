@@ -103,10 +103,11 @@ def _run(job: dict[str, Any], arrays: dict[str, np.ndarray], limits: Limits, fol
 
 def _search_path() -> list[str]:
     """Where modules are found: as in the notebook, but its own folder last, so that no file there hides a library."""
-    path = [entry for entry in sys.path if os.path.isabs(entry)]
-    with contextlib.suppress(OSError):  # a working folder that was deleted
-        path.append(os.getcwd())
-    return path
+    try:
+        here = [os.getcwd()]
+    except OSError:  # a working folder that was deleted
+        here = []
+    return [os.path.join(*here, entry) for entry in sys.path if entry] + here
 
 
 def _possible() -> None:

@@ -312,14 +312,15 @@ class ChunkRun:
     def check_same_barrier(self, members: list[np.ndarray], complete: np.ndarray) -> None:
         """Threads of one block that wait at different barriers would wait for ever."""
         place = np.full(self.chunk.blocks, -1)
-        for group, blocks in zip(self.waiting, members, strict=True):
-            clash = complete[blocks] & (place[blocks] >= 0) & (place[blocks] != group.pc)
+        for number, (group, blocks) in enumerate(zip(self.waiting, members, strict=True)):
+            others = [k for k in range(number) if self.waiting[k].waits_at is not group.waits_at]
+            clash = complete[blocks] & np.isin(place[blocks], others)
             if clash.any():
                 lane = int(np.argmax(clash))
-                other = next(g for g in self.waiting if g.pc == place[blocks[lane]])
                 assert group.waits_at is not None
-                self.fail_barrier(other, group, lane, f"waits at another one, in line {group.waits_at.line}")
-            place[blocks] = group.pc
+                instead = f"waits at another one, in line {group.waits_at.line}"
+                self.fail_barrier(self.waiting[place[blocks[lane]]], group, lane, instead)
+            place[blocks] = number
 
     def line_of(self, line: int) -> tuple[int, str]:
         """A source line and its text."""

@@ -196,6 +196,8 @@ class ExpressionLowering(SubscriptLowering):
     # -- operators --------------------------------------------------------------------------------------------
 
     def expr_BinOp(self, node: ast.BinOp) -> Value:
+        if isinstance(node.op, ast.MatMult):
+            raise self.fail(node, "'@'; write the sum over the inner index as a loop")
         left, right = self.expr(node.left), self.expr(node.right)
         if isinstance(left, Tuple) and isinstance(right, Tuple) and isinstance(node.op, ast.Add):
             return Tuple(left.items + right.items)
@@ -204,8 +206,6 @@ class ExpressionLowering(SubscriptLowering):
         )
 
     def binary(self, op: type[ast.operator], left: Scalar, right: Scalar, node: ast.AST) -> Scalar:
-        if op not in OPERATORS:
-            raise self.fail(node, "'@'; write the sum over the inner index as a loop")
         symbol, compute = OPERATORS[op]
         result, operand = self.operator_types(op, left, right, node)
         folded = self.fold(compute, left, right, result)
@@ -278,6 +278,8 @@ class ExpressionLowering(SubscriptLowering):
         return self.emit(result, f"{symbol}{value.code}", (value,), node)
 
     def expr_Compare(self, node: ast.Compare) -> Value:
+        if any(type(op) not in COMPARISONS for op in node.ops):
+            raise self.fail(node, "'is' or 'in'; compare numbers with ==, !=, <, <=, >, >=")
         if len(node.ops) == 1 or all(is_pure(c) for c in node.comparators[1:]):
             left, result = self.scalar(node.left), None
             for op, comparator in zip(node.ops, node.comparators, strict=True):
@@ -298,8 +300,6 @@ class ExpressionLowering(SubscriptLowering):
         return self.expr(ast.fix_missing_locations(chain))
 
     def compare(self, op: ast.cmpop, left: Scalar, right: Scalar, node: ast.AST) -> Scalar:
-        if type(op) not in COMPARISONS:
-            raise self.fail(node, "'is' or 'in'; compare numbers with ==, !=, <, <=, >, >=")
         symbol = COMPARISONS[type(op)]
         if left.known and right.known:
             return self.const(bool(eval(f"a {symbol} b", {"a": left.const, "b": right.const})))

@@ -13,7 +13,7 @@ from labkit.compute.emulator import activity, subset
 from labkit.compute.emulator.arguments import Argument, classify, leaves
 from labkit.compute.emulator.executor import ChunkRun, run_all
 from labkit.compute.emulator.geometry import Chunk, Launch, chunks
-from labkit.compute.emulator.launch import check_shared, launch_shape
+from labkit.compute.emulator.limits import check_shared, launch_shape
 from labkit.compute.emulator.lower import lower, parameter
 from labkit.compute.emulator.memory import Array, Memory
 from labkit.compute.emulator.program import Builder, Program

@@ -9,7 +9,7 @@ import numpy as np
 
 from labkit.compute.emulator.faults import thread_in_words, where
 from labkit.compute.emulator.kernel import EmulatedKernel, run
-from labkit.compute.emulator.launch import launch_shape
+from labkit.compute.emulator.limits import launch_shape
 from labkit.compute.emulator.memory import Array, Memory
 
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-BOOL = np.dtype(np.bool_)
-INT32 = np.dtype(np.int32)
-INT64 = np.dtype(np.int64)
-UINT64 = np.dtype(np.uint64)
-FLOAT16 = np.dtype(np.float16)
-FLOAT32 = np.dtype(np.float32)
-FLOAT64 = np.dtype(np.float64)
+BOOL: np.dtype = np.dtype(np.bool_)
+INT32: np.dtype = np.dtype(np.int32)
+INT64: np.dtype = np.dtype(np.int64)
+UINT64: np.dtype = np.dtype(np.uint64)
+FLOAT16: np.dtype = np.dtype(np.float16)
+FLOAT32: np.dtype = np.dtype(np.float32)
+FLOAT64: np.dtype = np.dtype(np.float64)
 
 ScalarType = np.dtype
 

@@ -179,6 +179,6 @@ def _say_where(server: Any, asked: int) -> None:
     if asked not in (0, server.port):
         print(f"Port {asked} is busy: this JupyterLab listens on port {server.port}.")
     token = server.identity_provider.token
-    page = server.default_url + (f"?token={token}" if token else "")
-    print(f"JupyterLab: http://{LOOPBACK}:{server.port}{page}")
+    address = server.local_url.split("?")[0]  # whose query hides the token
+    print(f"JupyterLab: {address}" + (f"?token={token}" if token else ""))
     print("Ctrl-C ends it.", flush=True)

@@ -19,12 +19,13 @@ FLOP = {"brighten": 2, "denoise": 8 * (2 * RADIUS + 1) ** 2 + 1}
 BYTES = {"brighten": 8, "denoise": 8}  # read each float32 once, write each once
 
 
-def brighten(image: np.ndarray) -> np.ndarray:
+def brighten(image: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """Make a float32 image (values 0 to 1) 1.3 times as bright; whiter than white stays white."""
-    return np.minimum(image * BRIGHTER, WHITE)
+    out = np.multiply(image, BRIGHTER, out=out)
+    return np.minimum(out, WHITE, out=out)
 
 
-def denoise(image: np.ndarray) -> np.ndarray:
+def denoise(image: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """Smooth grain but keep edges: a bilateral filter (Tomasi and Manduchi, ICCV 1998) with Cauchy weights.
 
     Each pixel of a float32 image (values 0 to 1) becomes a weighted mean of the 7 x 7 pixels around it. A
@@ -33,7 +34,7 @@ def denoise(image: np.ndarray) -> np.ndarray:
     """
     rows, columns = image.shape
     around = np.pad(image, RADIUS, mode="edge")
-    result = np.empty_like(image)
+    result = np.empty_like(image) if out is None else out
     band = max(1, BAND_PIXELS // max(1, columns))
     for top in range(0, rows, band):
         bottom = min(rows, top + band)
@@ -55,8 +56,10 @@ def _denoise_band(around: np.ndarray, image: np.ndarray) -> np.ndarray:
     return total / weights
 
 
+Filter = Callable[..., np.ndarray]  # filter(image, out=None): out, of the image's shape, is overwritten
+
 # name -> (filter, rows of neighbours it needs above and below)
-FILTERS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], int]] = {
+FILTERS: dict[str, tuple[Filter, int]] = {
     "brighten": (brighten, 0),
     "denoise": (denoise, RADIUS),
 }

@@ -34,25 +34,22 @@ def axis(title: str, **more: Any) -> Axis:
 
 
 def figure(data: list[dict[str, Any]], layout: Mapping[str, Any], title: str, height: int = 420) -> Any:
-    """Return a ``plotly.graph_objects.Figure`` of these traces, in the common look."""
-    import plotly.graph_objects as go
+    """Return a Plotly ``Figure`` of these traces, in the common look."""
+    from labkit.widgets.notebook_figure import Figure
 
-    common: dict[str, Any] = {
-        "title": {
-            "text": title,
-            "x": 0,
-            "xref": "paper",
-            "yref": "container",
-            "y": 0.97,
-            "font": {"size": 16},
-        },
+    return Figure({"data": data, "layout": {**common(title), "height": height, **layout}})
+
+
+def common(title: str) -> dict[str, Any]:
+    """The layout that all figures share."""
+    heading = {"text": title, "x": 0, "xref": "paper", "yref": "container", "y": 0.97, "font": {"size": 16}}
+    return {
+        "title": heading,
         "font": {"family": FONT, "size": 13, "color": INK},
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "legend": {"orientation": "h", "x": 0, "y": -0.2, "yanchor": "top"},
         "margin": {"l": 64, "r": 24, "t": 56, "b": 56},
-        "height": height,
         "hovermode": "closest",
         "template": "none",
     }
-    return go.Figure({"data": data, "layout": {**common, **layout}})

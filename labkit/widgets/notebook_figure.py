@@ -1,0 +1,47 @@
+"""A Plotly figure that JupyterLab gets at once, and everything else as Plotly sees fit."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+import plotly.graph_objects as go
+
+MIME = "application/vnd.plotly.v1+json"
+# Places that want another renderer than JupyterLab's; plotly.io._renderers knows which.
+ELSEWHERE = (
+    "PLOTLY_RENDERER",
+    "COLAB_NOTEBOOK_ID",
+    "AZURE_NOTEBOOKS_HOST",
+    "NTERACT_EXE",
+    "COCALC_PROJECT_ID",
+    "DATABRICKS_RUNTIME_VERSION",
+)
+
+
+class Figure(go.Figure):
+    """A ``plotly.graph_objects.Figure``; only its way into a notebook is shorter.
+
+    Plotly chooses a renderer first, and imports nbformat with all it needs for that: a second, and 20 MiB in the
+    notebook's kernel. In a Jupyter kernel the answer is known, unless somebody has used the renderers already.
+    """
+
+    _ipython_display_ = None  # IPython would prefer it to the bundle below
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **more: Any) -> dict[str, Any]:
+        if not _in_jupyter() or "plotly.io._renderers" in sys.modules:
+            return super()._repr_mimebundle_(include, exclude, **more)
+        return {
+            MIME: json.loads(self.to_json()),
+            "text/plain": f"figure: {self.layout.title.text or 'untitled'}",
+        }
+
+
+def _in_jupyter() -> bool:
+    if any(name in os.environ for name in ELSEWHERE) or os.path.exists("/kaggle/input"):
+        return False
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    return type(shell).__name__ == "ZMQInteractiveShell"

@@ -270,7 +270,8 @@ class ChunkRun:
         if end == "fall" and self.waiting:
             self.check_nobody_waits_for(group)
         self.alive -= group.n
-        self.live -= np.bincount(group.blocks(), minlength=self.chunk.blocks)
+        if self.alive:
+            self.live -= np.bincount(group.blocks(), minlength=self.chunk.blocks)
 
     def check_nobody_waits_for(self, group: Group) -> None:
         mine = group.blocks()

@@ -1,7 +1,7 @@
 """Fixtures around the server and the browser; tests that use them need no import.
 
-``lab`` starts one server for a test module, ``chromium`` one browser for the run, ``lab_page`` a fresh page
-on that server for each test.
+``lab`` starts one server for a test module, ``chromium`` one browser, ``lab_page`` a fresh page on that server
+for each test.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from support.browser import LabPage
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """Playwright's handle on Debian's Chromium."""
+    """Playwright's handle on Debian's Chromium; gone with the module, for tests that count child processes."""
     needs.require("browser")
     from playwright.sync_api import sync_playwright
 

@@ -12,7 +12,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from statistics import median
+from typing import Any
 
 import numpy as np
 
@@ -73,9 +75,7 @@ def figures(quick: bool) -> Iterator[Figure]:
         kernel[grid, block](*arguments)
         workloads.check(name, output, expected)
         configured = kernel[grid, block]
-        ours = timed(
-            lambda configured=configured, arguments=arguments: configured(*arguments), 5 if quick else 20
-        )
+        ours = timed(partial(configured, *arguments), 5 if quick else 20)
         ratios.append(peer[name] / ours)
         detail = f"{ours * 1e3:.3g} ms; numba's simulator {peer[name]:.3g} s"
         yield Figure(f"{name}: times numba's simulator", ratios[-1], "x", "at least", goals.get(name), detail)
@@ -111,12 +111,12 @@ def against_compiled_loops(quick: bool) -> Iterator[Figure]:
         "naive matmul 256": (workloads.naive_matmul[(16, 16), (16, 16)], matmul_loop, (a, b, c)),
     }
     for name, (kernel, loop, arguments) in pairs.items():
-        compiled = numba.njit(loop)
+        compiled: Any = numba.njit(loop)
         compiled(*arguments)
         kernel(*arguments)
         repeats = 3 if quick else 10
-        ours = timed(lambda k=kernel, v=arguments: k(*v), repeats)
-        theirs = timed(lambda k=compiled, v=arguments: k(*v), repeats)
+        ours = timed(partial(kernel, *arguments), repeats)
+        theirs = timed(partial(compiled, *arguments), repeats)
         detail = f"{ours * 1e3:.3g} ms; compiled loop {theirs * 1e3:.3g} ms"
         yield Figure(f"{name}: of a compiled serial loop", ours / theirs, "x", "at most", 20, detail)
 
@@ -129,6 +129,6 @@ def first_launch() -> Figure:
     costs = []
     for kernel, grid, block, arguments, _, _ in launches.values():
         fresh = jit(kernel.py_func)[grid, block]
-        first = timed(lambda fresh=fresh, arguments=arguments: fresh(*arguments), 1)
-        costs.append(first - timed(lambda fresh=fresh, arguments=arguments: fresh(*arguments), 3))
+        first = timed(partial(fresh, *arguments), 1)
+        costs.append(first - timed(partial(fresh, *arguments), 3))
     return Figure("first launch above the next, worst", max(costs) * 1e3, "ms", "at most", 20)

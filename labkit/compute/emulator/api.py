@@ -35,32 +35,82 @@ threadfence = Intrinsic("threadfence")
 threadfence_block = Intrinsic("threadfence_block")
 threadfence_system = Intrinsic("threadfence_system")
 selp = Intrinsic("selp")
+cg = Intrinsic("cg")
+libdevice = Intrinsic("libdevice")
+fp16 = Intrinsic("fp16")
+syncthreads_count = Intrinsic("syncthreads_count")
+syncthreads_and = Intrinsic("syncthreads_and")
+syncthreads_or = Intrinsic("syncthreads_or")
+shfl_sync = Intrinsic("shfl_sync")
+shfl_up_sync = Intrinsic("shfl_up_sync")
+shfl_down_sync = Intrinsic("shfl_down_sync")
+shfl_xor_sync = Intrinsic("shfl_xor_sync")
+all_sync = Intrinsic("all_sync")
+any_sync = Intrinsic("any_sync")
+eq_sync = Intrinsic("eq_sync")
+ballot_sync = Intrinsic("ballot_sync")
+match_any_sync = Intrinsic("match_any_sync")
+match_all_sync = Intrinsic("match_all_sync")
+activemask = Intrinsic("activemask")
+lanemask_lt = Intrinsic("lanemask_lt")
+popc = Intrinsic("popc")
+clz = Intrinsic("clz")
+ffs = Intrinsic("ffs")
+brev = Intrinsic("brev")
+fma = Intrinsic("fma")
+cbrt = Intrinsic("cbrt")
+nanosleep = Intrinsic("nanosleep")
 
 __all__ = [
+    "activemask",
+    "all_sync",
+    "any_sync",
     "atomic",
+    "ballot_sync",
     "blockDim",
     "blockIdx",
+    "brev",
+    "cbrt",
+    "cg",
     "close",
+    "clz",
     "const",
     "defer_cleanup",
     "detect",
     "device_array",
     "device_array_like",
+    "eq_sync",
+    "ffs",
+    "fma",
+    "fp16",
     "grid",
     "gridDim",
     "gridsize",
     "is_available",
     "jit",
     "laneid",
+    "lanemask_lt",
+    "libdevice",
     "local",
+    "match_all_sync",
+    "match_any_sync",
+    "nanosleep",
     "pinned_array",
     "pinned_array_like",
+    "popc",
     "selp",
     "set_step_budget",
     "shared",
+    "shfl_down_sync",
+    "shfl_sync",
+    "shfl_up_sync",
+    "shfl_xor_sync",
     "stream",
     "synchronize",
     "syncthreads",
+    "syncthreads_and",
+    "syncthreads_count",
+    "syncthreads_or",
     "syncwarp",
     "threadIdx",
     "threadfence",

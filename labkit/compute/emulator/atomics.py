@@ -108,6 +108,12 @@ ATOMIC_OPERATIONS: dict[str, Operation] = {
         for name, ufunc in UFUNCS.items()
         if name != "add"
     },
+    "nanmax": in_turns(lambda current, values: np.fmax(current, values[0])),
+    "nanmin": in_turns(lambda current, values: np.fmin(current, values[0])),
+    "inc": in_turns(lambda current, values: np.where(current >= values[0], 0, current + 1)),
+    "dec": in_turns(
+        lambda current, values: np.where((current == 0) | (current > values[0]), values[0], current - 1)
+    ),
     "exch": in_turns(lambda current, values: values[0]),
     "cas": compare_and_swap,
     "compare_and_swap": compare_and_swap,

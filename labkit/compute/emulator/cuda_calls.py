@@ -9,15 +9,31 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from labkit.compute.emulator import types as ty
+from labkit.compute.emulator.libdevice import BITS, half_call, libdevice_call
 from labkit.compute.emulator.library import as_dtype, positional
-from labkit.compute.emulator.program import Block
 from labkit.compute.emulator.values import ArrayRef, Scalar, Static, Tuple, Value
+from labkit.compute.emulator.warp_calls import WARP
 
 if TYPE_CHECKING:
     from labkit.compute.emulator.lower import Lowering
 
 NO_OPERATION = {"threadfence", "threadfence_block", "threadfence_system", "syncwarp", "nanosleep"}
-ATOMIC_NAMES = {"add", "sub", "max", "min", "exch", "and_", "or_", "xor", "cas", "compare_and_swap"}
+ATOMIC_NAMES = {
+    "add",
+    "sub",
+    "max",
+    "min",
+    "exch",
+    "and_",
+    "or_",
+    "xor",
+    "cas",
+    "compare_and_swap",
+    "inc",
+    "dec",
+    "nanmax",
+    "nanmin",
+}
 
 
 def cuda_call(lo: Lowering, path: str, node: ast.Call) -> Value:
@@ -26,6 +42,11 @@ def cuda_call(lo: Lowering, path: str, node: ast.Call) -> Value:
         return Static(None)
     if path.startswith("atomic.") and path.removeprefix("atomic.") in ATOMIC_NAMES:
         return atomic(lo, path.removeprefix("atomic."), node)
+    family, _, name = path.partition(".")
+    if family == "libdevice":
+        return libdevice_call(lo, name, node)
+    if family == "fp16":
+        return half_call(lo, name, node)
     handler = CUDA.get(path)
     if handler is None:
         raise lo.fail(node, f"'cuda.{path}', which the emulator does not know; run this kernel on a GPU")
@@ -45,15 +66,6 @@ def axes(attribute: str, dtype: np.dtype, getter: str) -> Callable[[Lowering, as
         return values[0] if count.const == 1 else Tuple(tuple(values))
 
     return lower
-
-
-def syncthreads(lo: Lowering, node: ast.Call) -> Value:
-    after = Block(node.lineno)
-    assert lo.b.current is not None
-    lo.b.current.line = node.lineno
-    lo.b.end("barrier", after)
-    lo.b.place(after)
-    return Static(None)
 
 
 def array_in(space: str) -> Callable[[Lowering, ast.Call], Value]:
@@ -150,9 +162,10 @@ def select(lo: Lowering, node: ast.Call) -> Value:
 CUDA: dict[str, Callable[[Lowering, ast.Call], Value]] = {
     "grid": axes("grid", ty.INT64, "coordinate"),
     "gridsize": axes("all", ty.INT64, "extent"),
-    "syncthreads": syncthreads,
     "shared.array": array_in("shared"),
     "local.array": array_in("local"),
     "const.array_like": constant_array,
     "selp": select,
+    **WARP,
+    **BITS,
 }

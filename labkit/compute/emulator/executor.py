@@ -18,6 +18,7 @@ from labkit.compute.emulator.geometry import WARP_SIZE, Chunk, Dim3
 from labkit.compute.emulator.memory import Array, Memory
 from labkit.compute.emulator.program import Block, Program
 from labkit.compute.emulator.runtime import Deferred
+from labkit.compute.emulator.warp import Warps
 
 SPINS_BEFORE_PARKING = 64
 ROUNDS_WITHOUT_PROGRESS = 500
@@ -32,7 +33,19 @@ class Group:
     (only when the group is the whole chunk), or a Deferred.
     """
 
-    __slots__ = ("arrays", "chunk", "frame", "lanes", "memory", "n", "pc", "run", "spins", "waits_at")
+    __slots__ = (
+        "arrays",
+        "chunk",
+        "frame",
+        "lanes",
+        "memory",
+        "n",
+        "pc",
+        "run",
+        "spins",
+        "waits_at",
+        "warps",
+    )
 
     def __init__(self, run: ChunkRun, pc: int, lanes: np.ndarray | None, frame: list):
         self.run = run
@@ -45,6 +58,7 @@ class Group:
         self.frame = frame
         self.spins = 0
         self.waits_at: Block | None = None
+        self.warps: Warps | None = None
 
     # -- what generated code asks for -----------------------------------------------------------------------------
 
@@ -291,7 +305,10 @@ class ChunkRun:
         count = self.chunk.blocks
         members = [g.blocks() for g in self.waiting]
         arrived = np.sum([np.bincount(b, minlength=count) for b in members], axis=0)
-        complete = (arrived == self.live) & (arrived > 0)
+        if any(g.waits_at is not None and g.waits_at.scope == "grid" for g in self.waiting):
+            complete = np.full(count, int(arrived.sum()) == self.alive)
+        else:
+            complete = (arrived == self.live) & (arrived > 0)
         self.check_same_barrier(members, complete)
         staying: list[Group] = []
         for group, blocks in zip(self.waiting, members, strict=True):

@@ -13,7 +13,7 @@ from labkit.compute.emulator import activity, subset
 from labkit.compute.emulator.arguments import Argument, classify, leaves
 from labkit.compute.emulator.executor import ChunkRun, run_all
 from labkit.compute.emulator.geometry import Chunk, Launch, chunks
-from labkit.compute.emulator.limits import check_shared, launch_shape
+from labkit.compute.emulator.limits import all_resident, check_shared, launch_shape
 from labkit.compute.emulator.lower import lower, parameter
 from labkit.compute.emulator.memory import Array, Memory
 from labkit.compute.emulator.program import Builder, Program
@@ -144,9 +144,12 @@ def run(
             memory = memory_class(program.sites)
             launch = Prepared(program, given, sharedmem)
             budget = _step_budget if step_budget is None else step_budget
-            run_all(
-                run_class(program, c, memory, launch.arrays(c), launch.frame(), budget) for c in chunks(shape)
+            pieces = (
+                chunks(shape, all_resident(shape, kernel.source.name))
+                if program.whole_grid
+                else chunks(shape)
             )
+            run_all(run_class(program, c, memory, launch.arrays(c), launch.frame(), budget) for c in pieces)
             return memory
     finally:
         activity.end()

@@ -72,3 +72,19 @@ def check_shared(total: int, kernel: str, line: int | None) -> None:
             kind="launch-limit",
             line=line,
         )
+
+
+def all_resident(launch: Launch, kernel: str) -> int:
+    """The lanes of a grid that runs as a whole, for grid-wide barriers.
+
+    The limit is that of an A100: 108 multiprocessors of 2048 threads (NVIDIA A100 whitepaper), registers and shared
+    memory aside.
+    """
+    threads = launch.blocks * launch.threads_per_block
+    if threads > 108 * 2048:
+        raise _limit(
+            kernel,
+            f"{launch.blocks} blocks of {launch.threads_per_block} threads and a grid-wide barrier: all blocks must be "
+            f"on the device at once, which holds {108 * 2048:,} threads; use fewer blocks and a grid-stride loop",
+        )
+    return threads

@@ -113,6 +113,9 @@ class Memory:
         self.wrapped(array, key, axis, group, site)
         return np.where(key < 0, key + length, key)
 
+    def absent_lane(self, group: Group, absent: np.ndarray, target: np.ndarray, site: int) -> None:
+        """Hook for observers: some lanes asked a lane that is not there."""
+
     def wrapped(self, array: Array, key: np.ndarray, axis: int, group: Group, site: int) -> None:
         """Hook for observers: some lanes used a negative index."""
 

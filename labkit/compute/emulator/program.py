@@ -42,7 +42,8 @@ class Block:
     """A straight run of instructions and what follows it.
 
     ``end`` is ``"jump"`` to ``then``; ``"branch"`` to ``then`` or ``otherwise`` by ``condition``; ``"barrier"``: wait
-    for the thread block, then go on at ``then``; ``"exit"``: an explicit return; ``"fall"``: the end of the kernel.
+    for the ``scope`` (block or grid), then go on at ``then``; ``"exit"``: an explicit return; ``"fall"``: the end of
+    the kernel.
     """
 
     line: int
@@ -51,6 +52,7 @@ class Block:
     condition: str | None = None
     then: Block | None = None
     otherwise: Block | None = None
+    scope: str = "block"
     pc: int = -1
     # Set on the jump back to the head of a loop: "counted" for range loops, "spin" for loops that read memory
     # others may write, "while" for the rest.
@@ -76,6 +78,11 @@ class Program:
     slots: dict[str, int]
     arrays: list[Any]
     lines: dict[int, str]
+
+    @property
+    def whole_grid(self) -> bool:
+        """Whether blocks wait for each other at a grid-wide barrier, so that all must run together."""
+        return any(b.end == "barrier" and b.scope == "grid" for b in self.blocks)
 
 
 class Builder:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from labkit.compute.emulator import bits, warp
 from labkit.compute.emulator import types as ty
 from labkit.compute.emulator.affine import Affine, dense
 
@@ -78,6 +79,11 @@ def power(base: Any, exponent: Any) -> Any:
     return np.power(base, exponent)
 
 
+def exact(value: Any, dtype: np.dtype) -> Any:
+    """The value in just this type: progressions, and what came of them, are kept in 64 bits."""
+    return dense(value).astype(dtype, copy=False)
+
+
 def minimum(a: Any, b: Any) -> Any:
     return np.fmin(dense(a), dense(b))
 
@@ -115,6 +121,9 @@ def elementwise(function: Callable[[float], float]) -> Callable[[Any], Any]:
 _DTYPES = [np.dtype(n) for n in "?bhilBHILefdFD"]
 NAMESPACE: dict[str, Any] = {
     "np": np,
+    "bits": bits,
+    "exact": exact,
+    "warp": warp,
     "Deferred": Deferred,
     **{f"cast_{ty.short_name(dtype)}": caster(dtype) for dtype in _DTYPES},
     **{

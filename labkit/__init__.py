@@ -22,6 +22,8 @@ _LAZY: dict[str, tuple[str, str | None]] = {
     "exercise": ("labkit.course", "exercise"),
     "exercises": ("labkit.course", "exercises"),
     "progress": ("labkit.course", "progress"),
+    "ranks": ("labkit.network.ranks", "ranks"),
+    "rank_context": ("labkit.network.context", "rank_context"),
 }
 
 __all__ = ["__version__", *_LAZY]
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from labkit.course.header import lesson
     from labkit.errors import KernelError, LabkitError
     from labkit.hardware.doctor import doctor
+    from labkit.network.context import rank_context
+    from labkit.network.ranks import ranks
     from labkit.widgets.monitor import monitor
 
 

@@ -1,0 +1,130 @@
+"""A rank's connection over torch.distributed: counted, and slowed down where a link is emulated."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from typing import Any
+
+import torch
+from torch.distributed import distributed_c10d
+from torch.profiler import record_function
+
+from labkit.network.launch.meter import Meter
+from labkit.network.link import Pace, sleep_until
+from labkit.network.p2p import Transfer
+
+# Taken before they are watched: a collective is one call, not each of its messages.
+_isend, _irecv = distributed_c10d.isend, distributed_c10d.irecv
+_COMBINE = {
+    "sum": torch.add,
+    "product": torch.mul,
+    "min": torch.minimum,
+    "max": torch.maximum,
+    "band": torch.bitwise_and,
+    "bor": torch.bitwise_or,
+    "bxor": torch.bitwise_xor,
+}
+
+
+class TorchEndpoint:
+    """See `labkit.network.p2p.Endpoint`.
+
+    Attributes
+    ----------
+    sent, received : Counter
+        Payload bytes by peer, exact; headers of the link's emulation and of TCP are not in it.
+    messages : int
+        Messages sent.
+    """
+
+    def __init__(self, rank: int, size: int, pace: Pace, meter: Meter):
+        self.rank, self.size = rank, size
+        self.sent: Counter[int] = Counter()
+        self.received: Counter[int] = Counter()
+        self.messages = 0
+        self.tracing = False
+        self._pace, self._meter = pace, meter
+
+    def isend(self, data: torch.Tensor, to: int) -> Transfer:
+        count = data.numel() * data.element_size()
+        if not count:
+            return _Nothing()
+        self.sent[to] += count
+        self.messages += 1
+        if not self._pace.emulated:
+            return _Started([_isend(data, to)])
+        passage = self._pace.departs(count)
+        stamp = torch.tensor([passage.start], dtype=torch.float64, device=data.device)
+        return _Sending([_isend(stamp, to), _isend(data, to)], stamp, passage.end, self._meter)
+
+    def irecv(self, into: torch.Tensor, source: int) -> Transfer:
+        count = into.numel() * into.element_size()
+        if not count:
+            return _Nothing()
+        self.received[source] += count
+        if not self._pace.emulated:
+            return _Started([_irecv(into, source)])
+        stamp = torch.empty(1, dtype=torch.float64, device=into.device)
+        parts = [_irecv(stamp, source), _irecv(into, source)]
+        return _Receiving(parts, stamp, count, self._pace, self._meter)
+
+    def scratch(self, like: torch.Tensor) -> torch.Tensor:
+        return torch.empty_like(like)
+
+    def combine(self, op: str, into: torch.Tensor, other: torch.Tensor) -> None:
+        _COMBINE[op](into, other, out=into)
+
+    def noting(self, name: str) -> contextlib.AbstractContextManager[Any]:
+        noted = self._meter.inside(name)
+        if not self.tracing:
+            return noted
+        both = contextlib.ExitStack()
+        both.enter_context(noted)
+        both.enter_context(record_function(f"call:{name}"))
+        return both
+
+
+class _Nothing:
+    """A message without content is not sent."""
+
+    def wait(self) -> None:
+        pass
+
+
+class _Started:
+    def __init__(self, works: list[Any]):
+        self._works = works
+
+    def wait(self) -> None:
+        for work in self._works:
+            work.wait()
+
+
+class _Sending(_Started):
+    """Done when the last byte has passed the emulated link."""
+
+    def __init__(self, works: list[Any], stamp: torch.Tensor, end: float, meter: Meter):
+        super().__init__(works)
+        self._stamp = stamp  # kept until it has been sent
+        self._end, self._meter = end, meter
+
+    def wait(self) -> None:
+        super().wait()
+        self._meter.pacing = True
+        sleep_until(self._end)
+        self._meter.pacing = False
+
+
+class _Receiving(_Started):
+    """Done when the message would have come over the emulated link."""
+
+    def __init__(self, works: list[Any], stamp: torch.Tensor, count: int, pace: Pace, meter: Meter):
+        super().__init__(works)
+        self._stamp, self._count, self._pace, self._meter = stamp, count, pace, meter
+
+    def wait(self) -> None:
+        super().wait()
+        self._meter.pacing = True
+        sleep_until(self._pace.arrives(self._count, float(self._stamp)))
+        self._meter.pacing = False

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 def lower_call(lo: Lowering, node: ast.Call) -> Value:
     """The value of a call, by what is called."""
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "conjugate" and not node.args:
+        value = lo.scalar(node.func.value)
+        return lo.emit(value.type, f"np.conjugate(dense({value.code}))", (value,), node)
     function = lo.expr(node.func)
     if not isinstance(function, Static):
         raise lo.fail(node, f"a call of {describe(function)}")
@@ -30,7 +33,7 @@ def lower_call(lo: Lowering, node: ast.Call) -> Value:
             raise lo.fail(node, f"keyword arguments for '{source.name}'; pass them by position")
         return lo.inline(source, [lo.expr(a) for a in node.args], node)
     dtype = as_dtype(called)
-    if dtype is not None and called not in (int, float, bool):
+    if dtype is not None and called not in (int, float, bool, complex):
         return conversion(lo, dtype, node)
     name = getattr(called, "__name__", "")
     if name in BUILTINS and getattr(builtins, name, None) is called:

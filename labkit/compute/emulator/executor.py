@@ -75,6 +75,10 @@ class Group:
     def coordinate(self, attribute: str, axis: int) -> Any:
         return self.narrow(getattr(self.chunk, attribute)[axis])
 
+    def field(self, number: int, name: str) -> Array:
+        """One member of a structured array, as an array of its own over the same memory."""
+        return self.arrays[number].field(name)
+
     def extent(self, attribute: str, axis: int) -> np.int64:
         launch = self.chunk.launch
         if attribute == "all":

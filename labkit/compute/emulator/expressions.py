@@ -247,7 +247,7 @@ class ExpressionLowering(SubscriptLowering):
     def power(self, left: Scalar, right: Scalar, result: np.dtype, node: ast.AST) -> Scalar:
         if right.known and isinstance(right.const, int) and 0 <= right.const <= 64:
             # numba multiplies out a literal exponent, in the type of the base
-            result = left.type if left.type.kind in "fc" else ty.integer_result(left.type)
+            result = ty.power_result(left.type)
             base = self.cast(left, result, node)
             return self.emit(result, f"int_power({base.code}, {right.const})", (base,), node)
         left, right = self.cast(left, result, node), self.cast(right, result, node)

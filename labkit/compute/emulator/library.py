@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import cmath
 import math
 from collections.abc import Callable
 from types import FunctionType
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from labkit.compute.emulator import types as ty
-from labkit.compute.emulator.values import ArrayRef, Scalar, Tuple, Value
+from labkit.compute.emulator.values import ArrayRef, Scalar, Static, Tuple, Value
 
 if TYPE_CHECKING:
     from labkit.compute.emulator.lower import Lowering
@@ -47,6 +48,12 @@ TWO_ARGUMENTS = {
     "hypot": "hypot",
     "copysign": "copysign",
     "fmod": "fmod",
+}
+PAIRS = {"frexp": ty.INT32, "modf": None}
+COMPLEX64 = np.dtype(np.complex64)
+COMPLEX = {
+    **{n: n for n in ("sqrt", "exp", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh")},
+    **{f"a{n}": f"arc{n}" for n in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
 }
 TESTS = {"isnan", "isinf", "isfinite"}
 
@@ -95,6 +102,17 @@ def library_call(lo: Lowering, called: Any, node: ast.Call) -> Value:
     if known and name in TWO_ARGUMENTS:
         a, b = floating(lo, positional(lo, node, 2), node)
         return lo.emit(a.type, f"np.{TWO_ARGUMENTS[name]}({a.code}, {b.code})", (a, b), node)
+    if known and name in PAIRS:
+        return pair(lo, name, node)
+    if known and name == "ldexp":
+        value, exponent = positional(lo, node, 2)
+        value = floating(lo, [value], node)[0]
+        code = f"np.ldexp({value.code}, exact({exponent.code}, {lo.b.constant(ty.INT32)}))"
+        return lo.emit(value.type, code, (value, exponent), node)
+    if name and getattr(cmath, name, None) is called and name in COMPLEX:
+        (value,) = positional(lo, node, 1)
+        value = lo.cast(value, COMPLEX64 if value.type == COMPLEX64 else np.dtype(np.complex128), node)
+        return lo.emit(value.type, f"np.{COMPLEX[name]}({value.code})", (value,), node)
     if called in (np.absolute, np.minimum, np.maximum):
         return BUILTINS[{"absolute": "abs", "minimum": "min", "maximum": "max"}[called.__name__]](lo, node)
     shown = ast.unparse(node.func)
@@ -103,6 +121,41 @@ def library_call(lo: Lowering, called: Any, node: ast.Call) -> Value:
     raise lo.fail(
         node, f"'{shown}'; math.*, abs, min, max, round, NumPy's scalar types and device functions are there"
     )
+
+
+def pair(lo: Lowering, name: str, node: ast.Call) -> Value:
+    """``frexp`` and ``modf``: two results."""
+    value = floating(lo, positional(lo, node, 1), node)[0]
+    both = lo.b.emit(f"np.{name}({value.code})", value.registers, node.lineno)
+    first = Scalar(value.type, lo.b.emit(f"{both}[0]", (both,), node.lineno))
+    second = Scalar(PAIRS[name] or value.type, lo.b.emit(f"{both}[1]", (both,), node.lineno))
+    return Tuple((first, second))
+
+
+def builtin_complex(lo: Lowering, node: ast.Call) -> Value:
+    parts = floating(lo, positional(lo, node, len(node.args)), node)
+    dtype = COMPLEX64 if parts and parts[0].type == ty.FLOAT32 else np.dtype(np.complex128)
+    if len(parts) == 1:
+        return lo.cast(parts[0], dtype, node)
+    if len(parts) != 2:
+        raise lo.fail(node, "complex() with anything but one or two numbers")
+    a, b = (lo.cast(p, dtype, node) for p in parts)
+    turn = lo.b.constant(dtype.type(1j))
+    return lo.emit(dtype, f"{a.code} + {b.code} * {turn}", (a, b), node)
+
+
+def builtin_print(lo: Lowering, node: ast.Call) -> Value:
+    """``print`` of numbers and literal text, one line a thread, as the device's printf shows them."""
+    values = [lo.expr(a) for a in node.args]
+    parts = []
+    for value, argument in zip(values, node.args, strict=True):
+        if isinstance(value, Static) and isinstance(value.value, str):
+            parts.append(repr(value.value))
+        else:
+            parts.append(lo.need_scalar(value, argument).code)
+    registers = [r for v in values if isinstance(v, Scalar) for r in v.registers]
+    lo.b.do(f"M.show(g, ({''.join(p + ', ' for p in parts)}))", registers, node.lineno, "print")
+    return Static(None)
 
 
 def floating(lo: Lowering, values: list[Scalar], node: ast.AST) -> list[Scalar]:
@@ -117,7 +170,8 @@ def floating(lo: Lowering, values: list[Scalar], node: ast.AST) -> list[Scalar]:
 
 def builtin_abs(lo: Lowering, node: ast.Call) -> Value:
     (value,) = positional(lo, node, 1)
-    return lo.emit(value.type, f"absolute({value.code})", (value,), node)
+    result = np.dtype(f"f{value.type.itemsize // 2}") if value.type.kind == "c" else value.type
+    return lo.emit(result, f"absolute({value.code})", (value,), node)
 
 
 def extreme(function: str) -> Callable[[Lowering, ast.Call], Value]:
@@ -197,4 +251,6 @@ BUILTINS: dict[str, Callable[[Lowering, ast.Call], Value]] = {
     "pow": builtin_pow,
     "divmod": builtin_divmod,
     "range": builtin_range,
+    "complex": builtin_complex,
+    "print": builtin_print,
 }

@@ -77,8 +77,6 @@ class Lowering(ExpressionLowering):
             current = self.need_scalar(self.expr(target), node.target)
             self.env[node.target.id] = self.binary(type(node.op), current, self.scalar(node.value), node)
             return
-        if not isinstance(node.target, ast.Subscript):
-            raise self.fail(node, "an assignment to an attribute; assign to a variable or an array element")
         element = self.element(node.target)
         value = self.binary(type(node.op), self.load(element, node.target), self.scalar(node.value), node)
         self.store(element, value, node.target)
@@ -86,12 +84,10 @@ class Lowering(ExpressionLowering):
     def assign(self, target: ast.expr, value: Value) -> None:
         if isinstance(target, ast.Name):
             self.env[target.id] = self.named(value, target.id)
-        elif isinstance(target, ast.Subscript):
-            self.store(self.element(target), self.need_scalar(value, target), target)
         elif isinstance(target, ast.Tuple):
             self.unpack(target, value)
         else:
-            raise self.fail(target, "an assignment to an attribute; assign to a variable or an array element")
+            self.store(self.element(target), self.need_scalar(value, target), target)
 
     @staticmethod
     def named(value: Value, name: str) -> Value:
@@ -108,8 +104,14 @@ class Lowering(ExpressionLowering):
         for part, item in zip(target.elts, value.items, strict=True):
             self.assign(part, item)
 
-    def element(self, node: ast.Subscript) -> ArrayRef:
-        """The array element that an assignment names."""
+    def element(self, node: ast.expr) -> ArrayRef:
+        """The array element, or the field of a structured one, that an assignment names."""
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Subscript):
+            return self.member(self.element(node.value), node.attr, node)
+        if not isinstance(node, ast.Subscript):
+            raise self.fail(node, "an assignment to an attribute; assign to a variable or an array element")
+        if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
+            return self.member(self.element(node.value), node.slice.value, node)
         base = self.expr(node.value)
         if not isinstance(base, ArrayRef):
             raise self.fail(node, f"an assignment to an item of {describe(base)}")

@@ -15,6 +15,7 @@ from labkit.compute.emulator.program import Site
 if TYPE_CHECKING:
     from labkit.compute.emulator.executor import Group
 
+PRINTED_LINES = 4096
 Offset = Any  # np.integer for all lanes, an Affine, or an int64 array with one offset a lane
 
 
@@ -34,7 +35,13 @@ class Array:
         self.name = name
         self.space = space
         self.lengths = tuple(np.int64(n) for n in shape)
+        self.fields: dict[str, Array] = {}
         self.copy_size = prod(shape) if space in ("shared", "local") else 0
+
+    def field(self, name: str) -> Array:
+        if name not in self.fields:
+            self.fields[name] = Array(self.flat[name], self.shape, self.steps, self.name, self.space)
+        return self.fields[name]
 
     @classmethod
     def of(cls, data: np.ndarray, name: str, space: str = "global") -> Array:
@@ -67,6 +74,7 @@ class Memory:
 
     def __init__(self, sites: list[Site]):
         self.sites = sites
+        self.printed = 0
 
     def load(self, array: Array, index: tuple, group: Group, site: int) -> Any:
         """The elements that the lanes read: one value when they all read the same."""
@@ -113,11 +121,26 @@ class Memory:
         self.wrapped(array, key, axis, group, site)
         return np.where(key < 0, key + length, key)
 
+    def show(self, group: Group, parts: tuple) -> None:
+        """Print one line a lane; the device's print buffer is finite, and so is this one."""
+        columns = [p if isinstance(p, str) else per_lane(p, group.n) for p in parts]
+        room = max(0, PRINTED_LINES - self.printed)
+        for lane in range(min(group.n, room)):
+            print(*(c if isinstance(c, str) else as_printf(c[lane]) for c in columns))
+        if group.n > room > 0:
+            print(f"... (a kernel prints at most {PRINTED_LINES} lines)")
+        self.printed += group.n
+
     def absent_lane(self, group: Group, absent: np.ndarray, target: np.ndarray, site: int) -> None:
         """Hook for observers: some lanes asked a lane that is not there."""
 
     def wrapped(self, array: Array, key: np.ndarray, axis: int, group: Group, site: int) -> None:
         """Hook for observers: some lanes used a negative index."""
+
+
+def as_printf(value: Any) -> str:
+    """A number as the device's printf shows it: %d or %f."""
+    return f"{value:f}" if value.dtype.kind == "f" else str(value)
 
 
 def within(key: Any, length: int) -> bool:
@@ -141,7 +164,8 @@ def per_lane(value: Any, lanes: int) -> np.ndarray:
 
 def gather(flat: np.ndarray, offset: Offset) -> Any:
     if offset.__class__ is np.ndarray:
-        return flat.take(offset)
+        # take would copy the whole of an array with gaps first
+        return flat.take(offset) if flat.flags.c_contiguous else flat[offset]
     if offset.__class__ is Affine:
         view = window(flat, offset)
         # a copy: what was read must not change when the memory does
@@ -170,7 +194,7 @@ def window(flat: np.ndarray, offset: Affine) -> np.ndarray:
         stop = offset.base + strides[0] * (shape[0] - 1) + 1
         return flat[offset.base : stop : strides[0]]
     start = flat[offset.base :]
-    return np.lib.stride_tricks.as_strided(start, shape, tuple(s * flat.itemsize for s in strides))
+    return np.lib.stride_tricks.as_strided(start, shape, tuple(s * flat.strides[0] for s in strides))
 
 
 def one_lane_each(offset: Affine) -> bool:

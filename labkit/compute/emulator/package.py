@@ -22,7 +22,7 @@ from labkit.errors import LabkitError
 
 LIMIT_BYTES = 64 * 2**20
 _BUILTINS = {
-    f.__name__: f for f in (abs, min, max, int, float, bool, complex, round, len, pow, divmod, range)
+    f.__name__: f for f in (abs, min, max, int, float, bool, complex, round, len, pow, divmod, range, print)
 }
 _MODULES: dict[str, ModuleType] = {"math": math, "numpy": np}
 

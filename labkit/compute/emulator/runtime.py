@@ -122,6 +122,7 @@ _DTYPES = [np.dtype(n) for n in "?bhilBHILefdFD"]
 NAMESPACE: dict[str, Any] = {
     "np": np,
     "bits": bits,
+    "dense": dense,
     "exact": exact,
     "warp": warp,
     "Deferred": Deferred,

@@ -29,7 +29,10 @@ class SubscriptLowering:
     """The part of expression lowering that knows attributes and subscripts; the rest provides these."""
 
     b: Any
+    binary: Any
+    cast: Any
     const: Any
+    scalar: Any
     emit: Any
     expr: Any
     fail: Any
@@ -95,6 +98,9 @@ class SubscriptLowering:
 
     def length(self, base: ArrayRef, k: int, node: ast.AST) -> Scalar:
         """The length of the k-th free axis of an array."""
+        entry = base.pattern[base.axes[k]]
+        if isinstance(entry, Whole) and entry.length is not None:
+            return entry.length
         return self.emit(ty.INT64, f"{base.code}.lengths[{base.axes[k]}]", (), node, "move")
 
     def expr_Subscript(self, node: ast.Subscript) -> Value:
@@ -131,16 +137,48 @@ class SubscriptLowering:
             )
         pattern = list(base.pattern)
         for axis, entry in zip(base.axes, entries, strict=False):
-            pattern[axis] = entry
+            pattern[axis] = self.within_view(pattern[axis], entry, node)
         free = sum(isinstance(entry, Whole) for entry in pattern)
         kind = ty.ArrayType(base.type.dtype, free, base.type.space, base.type.readonly)
-        return ArrayRef(kind, base.number, base.name, tuple(pattern))
+        return ArrayRef(kind, base.number, base.name, tuple(pattern), base.field)
+
+    def member(self, element: ArrayRef, name: str, node: ast.AST) -> ArrayRef:
+        """One field of a structured element."""
+        fields = element.type.dtype.names or ()
+        if name not in fields or element.field is not None:
+            raise self.fail(
+                node, f"field '{name}' of '{element.name}'; it has {', '.join(fields) or 'no fields'}"
+            )
+        kind = ty.ArrayType(element.type.dtype[name], 0, element.type.space, element.type.readonly)
+        return ArrayRef(kind, element.number, element.name, element.pattern, name)
+
+    def within_view(self, axis: Scalar | Whole, entry: Scalar | Whole, node: ast.AST) -> Scalar | Whole:
+        """An index or slice of an axis that may itself be a slice: its start is added."""
+        if not isinstance(axis, Whole) or axis.start is None:
+            return entry
+        if isinstance(entry, Scalar):
+            return self.binary(ast.Add, axis.start, entry, node)
+        if entry.start is None:
+            return axis
+        return Whole(self.binary(ast.Add, axis.start, entry.start, node), entry.length)
+
+    def slice_entry(self, key: ast.Slice) -> Whole:
+        if key.step is not None:
+            raise self.fail(key, "a slice with a step; loop over the elements you need")
+        if key.lower is None and key.upper is None:
+            return Whole()
+        if key.upper is None:
+            raise self.fail(key, "a slice without an end; write it out, like a[start:a.size]")
+        start = self.cast(self.scalar(key.lower), ty.INT64, key) if key.lower else self.const(0)
+        stop = self.cast(self.scalar(key.upper), ty.INT64, key)
+        length = self.binary(ast.Sub, stop, start, key)
+        return Whole(
+            start, self.emit(ty.INT64, f"maximum({length.code}, {self.const(0).code})", (length,), key)
+        )
 
     def index_entries(self, key: ast.expr) -> list[Scalar | Whole]:
         if isinstance(key, ast.Slice):
-            if key.lower or key.upper or key.step:
-                raise self.fail(key, "a slice with bounds; index the elements, or pass a slice of the array")
-            return [Whole()]
+            return [self.slice_entry(key)]
         value = self.expr(key)
         members = value.items if isinstance(value, Tuple) else (value,)
         return [self.index_number(member, key) for member in members]

@@ -73,6 +73,15 @@ def division_result(left: np.dtype, right: np.dtype) -> np.dtype:
     return arithmetic_result(left, right)
 
 
+def power_result(base: np.dtype) -> np.dtype:
+    """The type of ``base ** 2``, with a literal exponent: numba multiplies it out."""
+    if base.kind == "c":
+        return np.dtype(np.complex128)
+    if base.kind == "f":
+        return np.result_type(base, FLOAT32)
+    return integer_result(base)
+
+
 def shift_result(left: np.dtype) -> np.dtype:
     """Only the shifted operand decides about the sign."""
     return UINT64 if left.kind == "u" else INT64

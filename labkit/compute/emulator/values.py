@@ -43,20 +43,25 @@ class Scalar:
 
 @dataclass(frozen=True)
 class Whole:
-    """A full slice, ``:``, of an array's axis."""
+    """A free axis of a view: all of it (``:``), or ``length`` elements from ``start``."""
+
+    start: Scalar | None = None
+    length: Scalar | None = None
 
 
 @dataclass(frozen=True)
 class ArrayRef:
     """An array operand, or the view that a partial index such as ``a[i]`` or ``a[:, j]`` leaves of it.
 
-    ``pattern`` has an entry for each axis of the operand: a Scalar where the view fixes it, or ``Whole``.
+    ``pattern`` has an entry for each axis of the operand: a Scalar where the view fixes it, or ``Whole``. ``field``
+    names the member of a structured element that is meant.
     """
 
     type: ArrayType
     number: int
     name: str
     pattern: tuple[Scalar | Whole, ...]
+    field: str | None = None
 
     @staticmethod
     def whole(ndim: int) -> tuple[Scalar | Whole, ...]:
@@ -65,7 +70,7 @@ class ArrayRef:
 
     @property
     def code(self) -> str:
-        return f"g.arrays[{self.number}]"
+        return f"g.arrays[{self.number}]" if self.field is None else f"g.field({self.number}, {self.field!r})"
 
     @property
     def axes(self) -> tuple[int, ...]:

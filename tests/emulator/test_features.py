@@ -21,13 +21,8 @@ FULL = 0xFFFFFFFF
 def each_thread(expression: str, dtype, threads: int = 96, block: int = 48, **arrays) -> np.ndarray:
     """The value of an expression over i (thread), lane and the arrays, for every thread."""
     names = ", ".join(arrays)
-    head = f"@cuda.jit
-def f(out, {names}):
-    i = cuda.grid(1)
-    lane = cuda.threadIdx.x % 32
-"
-    source = f"{head}    out[i] = {expression}
-"
+    head = f"@cuda.jit\ndef f(out, {names}):\n    i = cuda.grid(1)\n    lane = cuda.threadIdx.x % 32\n"
+    source = f"{head}    out[i] = {expression}\n"
     out = np.zeros(threads, dtype)
     define(source)[threads // block, block](out, *arrays.values())
     return out
@@ -139,14 +134,8 @@ def test_barriers_that_count():
     for name, expected in (("count", np.sum), ("and", np.all), ("or", np.any)):
         found = each_thread(f"cuda.syncthreads_{name}(a[i])", np.int64, a=a)
         np.testing.assert_array_equal(found, np.repeat([int(expected(a[:48])), int(expected(a[48:]))], 48))
-    body = "    if t > 9:
-        return
-    out[t] = cuda.syncthreads_count(t % 2)
-"
-    source = f"@cuda.jit
-def f(out):
-    t = cuda.threadIdx.x
-{body}"
+    body = "    if t > 9:\n        return\n    out[t] = cuda.syncthreads_count(t % 2)\n"
+    source = f"@cuda.jit\ndef f(out):\n    t = cuda.threadIdx.x\n{body}"
     out = np.zeros(32, np.int64)
     define(source)[1, 32](out)
     np.testing.assert_array_equal(out, [5] * 10 + [0] * 22)

@@ -2,19 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import contextmanager
-from typing import Any
-
-from labkit.compute.emulator.device_array import (
-    device_array,
-    device_array_like,
+from labkit.compute.emulator.device_array import device_array, device_array_like, to_device
+from labkit.compute.emulator.host.decorator import jit
+from labkit.compute.emulator.host.devices import (
+    current_context,
+    device_count,
+    get_current_device,
+    gpus,
+    list_devices,
+    select_device,
+)
+from labkit.compute.emulator.host.memory import (
+    managed_array,
+    mapped,
+    mapped_array,
+    mapped_array_like,
+    pinned,
     pinned_array,
     pinned_array_like,
-    to_device,
 )
-from labkit.compute.emulator.kernel import EmulatedKernel, set_step_budget
-from labkit.compute.emulator.kernel import jit as _jit
+from labkit.compute.emulator.host.names import find as missing  # noqa: F401
+from labkit.compute.emulator.host.streams import (
+    default_stream,
+    event,
+    event_elapsed_time,
+    external_stream,
+    legacy_default_stream,
+    per_thread_default_stream,
+    stream,
+    synchronize,
+)
+from labkit.compute.emulator.host.toolkit import (
+    close,
+    defer_cleanup,
+    detect,
+    is_available,
+    profile_start,
+    profile_stop,
+)
+from labkit.compute.emulator.kernel import set_step_budget
 from labkit.compute.emulator.values import Intrinsic
 
 threadIdx = Intrinsic("threadIdx")
@@ -75,14 +101,22 @@ __all__ = [
     "close",
     "clz",
     "const",
+    "current_context",
+    "default_stream",
     "defer_cleanup",
     "detect",
     "device_array",
     "device_array_like",
+    "device_count",
     "eq_sync",
+    "event",
+    "event_elapsed_time",
+    "external_stream",
     "ffs",
     "fma",
     "fp16",
+    "get_current_device",
+    "gpus",
     "grid",
     "gridDim",
     "gridsize",
@@ -90,14 +124,25 @@ __all__ = [
     "jit",
     "laneid",
     "lanemask_lt",
+    "legacy_default_stream",
     "libdevice",
+    "list_devices",
     "local",
+    "managed_array",
+    "mapped",
+    "mapped_array",
+    "mapped_array_like",
     "match_all_sync",
     "match_any_sync",
     "nanosleep",
+    "per_thread_default_stream",
+    "pinned",
     "pinned_array",
     "pinned_array_like",
     "popc",
+    "profile_start",
+    "profile_stop",
+    "select_device",
     "selp",
     "set_step_budget",
     "shared",
@@ -119,75 +164,3 @@ __all__ = [
     "to_device",
     "warpsize",
 ]
-
-
-def jit(
-    func_or_sig: Any = None,
-    device: bool = False,
-    inline: Any = "never",
-    link: Any = None,
-    debug: Any = None,
-    opt: Any = None,
-    lineinfo: bool = False,
-    cache: bool = False,
-    fastmath: bool = False,
-    **options: Any,
-) -> Any:
-    """Make a kernel, or with ``device=True`` a function that kernels call; brackets may be left out."""
-
-    def decorate(function: Callable) -> EmulatedKernel:
-        return _jit(function, device=device)
-
-    return decorate(func_or_sig) if callable(func_or_sig) and not _is_signature(func_or_sig) else decorate
-
-
-def _is_signature(thing: Any) -> bool:
-    return type(thing).__module__.startswith(("numba", "numba_cuda"))
-
-
-def synchronize() -> None:
-    """Wait for the device; emulated launches have already ended when they return."""
-
-
-def is_available() -> bool:
-    """True: kernels run here, on the emulator. ``cuda.BACKEND`` tells it from a GPU."""
-    return True
-
-
-def detect() -> bool:
-    """Say what kernels run on."""
-    from labkit.hardware import why_no_gpu
-
-    print(f"Kernels run on labkit's emulator (no GPU: {why_no_gpu()})")
-    return True
-
-
-def close() -> None:
-    """Nothing to release."""
-
-
-@contextmanager
-def defer_cleanup():
-    """Nothing to defer: device arrays are freed like any Python object."""
-    yield
-
-
-class Stream:
-    """A stream of the emulator: work on it has ended when the call that submits it returns."""
-
-    def synchronize(self) -> None:
-        """Nothing to wait for."""
-
-    @contextmanager
-    def auto_synchronize(self):
-        yield self
-
-
-def stream() -> Stream:
-    """A new stream."""
-    return Stream()
-
-
-def missing(name: str) -> Any:
-    """What an unknown name of the module answers."""
-    raise AttributeError(f"module 'labkit.cuda' (emulator) has no attribute {name!r}")

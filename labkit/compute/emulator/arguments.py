@@ -9,6 +9,8 @@ import numpy as np
 
 from labkit.compute.emulator import types as ty
 from labkit.compute.emulator.device_array import DeviceArray, whole
+from labkit.compute.emulator.foreign import shared_view
+from labkit.compute.emulator.host.memory import ReachableArray
 from labkit.errors import KernelError, LabkitError
 
 
@@ -31,17 +33,14 @@ def classify(value: Any, name: str, kernel: str) -> Argument:
     if isinstance(value, DeviceArray):
         return _array(value._data, name, kernel)
     if isinstance(value, np.ndarray):
-        try:
-            return _array(whole(value, f"Argument '{name}' of kernel '{kernel}'"), name, kernel)
-        except LabkitError as error:
-            raise KernelError(str(error), kind="arguments") from None
+        return _array(_reachable(value, f"Argument '{name}' of kernel '{kernel}'"), name, kernel)
     scalar = _scalar(value)
     if scalar is not None:
         return Argument(scalar.dtype, scalar)
     if isinstance(value, tuple):
         members = [classify(item, name, kernel) for item in value]
         return Argument(tuple(m.kind for m in members), tuple(m.value for m in members))
-    array = _foreign(value)
+    array = _reachable(value, f"Argument '{name}' of kernel '{kernel}'")
     if array is not None:
         return _array(array, name, kernel)
     hint = "np.array(...) of it" if isinstance(value, (list, range)) else "a number or a NumPy array"
@@ -66,22 +65,26 @@ def _scalar(value: Any) -> Any:
     return None
 
 
-def _foreign(value: Any) -> np.ndarray | None:
-    """Arrays of other libraries that share their memory with NumPy, such as CPU tensors of torch."""
-    if hasattr(value, "__array_interface__"):
-        return np.asarray(value)
-    if hasattr(value, "__dlpack__"):
-        try:
-            return np.from_dlpack(value)
-        except (BufferError, RuntimeError, TypeError):
-            return None
-    return None
+def _reachable(value: Any, what: str) -> Any:
+    """The memory that a kernel reads and writes; None when the value is not an array."""
+    try:
+        if isinstance(value, ReachableArray):
+            return value.view(np.ndarray)
+        return whole(value, what) if isinstance(value, np.ndarray) else shared_view(value, what)
+    except LabkitError as error:
+        raise KernelError(str(error), kind="arguments") from None
 
 
 def _array(data: np.ndarray, name: str, kernel: str) -> Argument:
     if data.dtype.kind not in "biufcV":
         raise KernelError(
             f"Argument '{name}' of kernel '{kernel}' has dtype {data.dtype}; a device knows numbers only.",
+            kind="arguments",
+        )
+    if any(stride < 0 or stride % data.itemsize for stride in data.strides) and data.size:
+        raise KernelError(
+            f"Argument '{name}' of kernel '{kernel}' is a view that runs backwards or between elements (strides "
+            f"{data.strides}): pass a copy of it.",
             kind="arguments",
         )
     return Argument(ty.ArrayType(data.dtype, data.ndim, "global", not data.flags.writeable), data)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from labkit.compute.emulator.cuda_calls import cuda_call
 from labkit.compute.emulator.library import BUILTINS, as_dtype, conversion, library_call
+from labkit.compute.emulator.signatures import declared
 from labkit.compute.emulator.source import Source, capture
-from labkit.compute.emulator.values import Intrinsic, Static, Value, describe
+from labkit.compute.emulator.values import Intrinsic, Scalar, Static, Value, describe
 
 if TYPE_CHECKING:
     from labkit.compute.emulator.lower import Lowering
@@ -31,7 +32,7 @@ def lower_call(lo: Lowering, node: ast.Call) -> Value:
     if source is not None:
         if node.keywords:
             raise lo.fail(node, f"keyword arguments for '{source.name}'; pass them by position")
-        return lo.inline(source, [lo.expr(a) for a in node.args], node)
+        return inline(lo, called, source, node)
     dtype = as_dtype(called)
     if dtype is not None and called not in (int, float, bool, complex):
         return conversion(lo, dtype, node)
@@ -39,6 +40,18 @@ def lower_call(lo: Lowering, node: ast.Call) -> Value:
     if name in BUILTINS and getattr(builtins, name, None) is called:
         return BUILTINS[name](lo, node)
     return library_call(lo, called, node)
+
+
+def inline(lo: Lowering, called: Any, source: Source, node: ast.Call) -> Value:
+    """A device function in place of its call; an explicit signature converts arguments and result."""
+    given = getattr(called, "signatures", ())
+    wanted, result = declared(given[0] if given else None)
+    values = [lo.expr(a) for a in node.args]
+    if len(values) == len(wanted):
+        pairs = zip(values, wanted, strict=True)
+        values = [lo.cast(v, t, node) if t is not None and isinstance(v, Scalar) else v for v, t in pairs]
+    value = lo.inline(source, values, node)
+    return lo.cast(value, result, node) if result is not None and isinstance(value, Scalar) else value
 
 
 def device_function(called: Any) -> Source | None:

@@ -62,4 +62,6 @@ def _from_dlpack(value: Any, what: str) -> np.ndarray:
     try:
         return np.from_dlpack(value)
     except (BufferError, RuntimeError, TypeError) as error:
-        raise LabkitError(f"{what} cannot be shared through DLPack ({error}): pass a NumPy array of it.") from None
+        raise LabkitError(
+            f"{what} cannot be shared through DLPack ({error}): pass a NumPy array of it."
+        ) from None

@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from labkit.compute.emulator import activity, subset
+from labkit.compute.emulator import activity, signatures, subset
 from labkit.compute.emulator.arguments import Argument, classify, leaves
 from labkit.compute.emulator.executor import ChunkRun, run_all
 from labkit.compute.emulator.geometry import Chunk, Launch, chunks
+from labkit.compute.emulator.host.clock import CLOCK, KERNELS
+from labkit.compute.emulator.host.inspection import Inspection
 from labkit.compute.emulator.limits import all_resident, check_shared, launch_shape
 from labkit.compute.emulator.lower import lower, parameter
 from labkit.compute.emulator.memory import Array, Memory
@@ -34,19 +36,23 @@ def set_step_budget(steps: int | None) -> None:
     _step_budget = DEFAULT_STEP_BUDGET if steps is None else int(steps)
 
 
-class EmulatedKernel:
+class EmulatedKernel(Inspection):
     """A kernel, launched by ``kernel[grid, block](*arguments)``, or a device function, which kernels call."""
 
-    def __init__(self, source: Source, py_func: Callable | None = None, device: bool = False):
+    def __init__(
+        self, source: Source, py_func: Callable | None = None, device: bool = False, signature: Any = None
+    ):
         self.source = source
         self.py_func = py_func
         self.device = device
+        self.signatures = signatures.read_all(signature)
         self._programs: dict[tuple, Program] = {}
         if py_func is not None:
             functools.update_wrapper(self, py_func)
         else:
             self.__name__ = source.name
         subset.check(source)
+        signatures.check_length(self.signatures, source.parameters, source.name)
 
     def __repr__(self) -> str:
         kind = "device function" if self.device else "kernel"
@@ -102,7 +108,10 @@ class EmulatedKernel:
                 f"{len(arguments)}.",
                 kind="arguments",
             )
-        return [classify(value, name, self.source.name) for value, name in zip(arguments, names, strict=True)]
+        given = [
+            classify(value, name, self.source.name) for value, name in zip(arguments, names, strict=True)
+        ]
+        return signatures.apply(self.signatures, given, names, self.source.name) if self.signatures else given
 
 
 class Configured:
@@ -117,9 +126,12 @@ class Configured:
         self.kernel = kernel
         self.shape = launch_shape(grid, block, kernel.source.name)
         self.sharedmem = sharedmem
+        self.stream = stream
 
     def __call__(self, *arguments: Any) -> None:
         run(self.kernel, self.shape, arguments, sharedmem=self.sharedmem)
+        if CLOCK.running:
+            CLOCK.submit(self.stream, KERNELS, sum(getattr(a, "nbytes", 0) for a in arguments))
 
     def __repr__(self) -> str:
         return f"{self.kernel!r}[{self.shape.grid}, {self.shape.block}]"
@@ -208,6 +220,6 @@ class Prepared:
         return frame
 
 
-def jit(py_func: Callable, device: bool = False) -> EmulatedKernel:
+def jit(py_func: Callable, device: bool = False, signature: Any = None) -> EmulatedKernel:
     """Make an emulated kernel (or device function) of a Python function, whatever hardware is there."""
-    return EmulatedKernel(capture(py_func), py_func, device)
+    return EmulatedKernel(capture(py_func), py_func, device, signature)

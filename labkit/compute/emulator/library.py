@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from labkit.compute.emulator import types as ty
+from labkit.compute.emulator.typenames import ScalarName
 from labkit.compute.emulator.values import ArrayRef, Scalar, Static, Tuple, Value
 
 if TYPE_CHECKING:
@@ -60,8 +61,8 @@ TESTS = {"isnan", "isinf", "isfinite"}
 
 def as_dtype(thing: Any) -> np.dtype | None:
     """The scalar type that a NumPy or numba type, or a builtin, names; None when it names none."""
-    if isinstance(thing, np.dtype):
-        return thing
+    if isinstance(thing, (np.dtype, ScalarName)):
+        return thing if isinstance(thing, np.dtype) else thing.dtype
     if isinstance(thing, type) and (issubclass(thing, np.generic) or thing in (int, float, bool, complex)):
         return np.dtype(thing)
     if type(thing).__module__.startswith(("numba", "numba_cuda")):

@@ -13,7 +13,15 @@ from typing import Any
 import numpy as np
 
 from labkit.compute.emulator.arguments import Argument
-from labkit.compute.emulator.typenames import NAMES, TYPE_NAMES, ArrayName, ScalarName, Signature, VoidName, layout_of
+from labkit.compute.emulator.typenames import (
+    NAMES,
+    TYPE_NAMES,
+    ArrayName,
+    ScalarName,
+    Signature,
+    VoidName,
+    layout_of,
+)
 from labkit.compute.emulator.types import ArrayType
 from labkit.errors import KernelError
 
@@ -66,7 +74,11 @@ def _type(thing: Any, signature: Any) -> Any:
 
 def _dtype(thing: Any, signature: Any) -> np.dtype:
     try:
-        return thing if isinstance(thing, np.dtype) else np.dtype(thing if isinstance(thing, type) else str(thing))
+        return (
+            thing
+            if isinstance(thing, np.dtype)
+            else np.dtype(thing if isinstance(thing, type) else str(thing))
+        )
     except TypeError:
         pass
     if type(thing).__name__ == "Record" and type(thing).__module__.startswith("numba"):
@@ -134,7 +146,9 @@ def check_length(signatures: Sequence[Signature], parameters: tuple[str, ...], n
 # -- arguments of a launch -----------------------------------------------------------------------------------------
 
 
-def apply(signatures: Sequence[Signature], given: list[Argument], names: tuple[str, ...], kernel: str) -> list[Argument]:
+def apply(
+    signatures: Sequence[Signature], given: list[Argument], names: tuple[str, ...], kernel: str
+) -> list[Argument]:
     """The arguments as the best fitting signature wants them.
 
     Raises
@@ -185,7 +199,11 @@ def _no_match(
     else:
         expected = f"its signature {signatures[0]} wants {wanted!r}"
     got = _describe(argument)
-    advice = f"convert it with .astype(np.{wanted.dtype})" if _only_dtype(wanted, argument) else "pass what it says"
+    advice = (
+        f"convert it with .astype(np.{wanted.dtype})"
+        if _only_dtype(wanted, argument)
+        else "pass what it says"
+    )
     return KernelError(
         f"Argument '{name}' of kernel '{kernel}' is {got}, but {expected}: {advice}, or leave the signature out.",
         kind="arguments",
@@ -194,8 +212,11 @@ def _no_match(
 
 def _only_dtype(wanted: Any, argument: Argument) -> bool:
     kind = argument.kind
-    return isinstance(wanted, ArrayName) and isinstance(kind, ArrayType) and kind.ndim == wanted.ndim and (
-        kind.dtype != wanted.dtype
+    return (
+        isinstance(wanted, ArrayName)
+        and isinstance(kind, ArrayType)
+        and kind.ndim == wanted.ndim
+        and (kind.dtype != wanted.dtype)
     )
 
 

@@ -43,10 +43,16 @@ def from_yaml(source: str | os.PathLike[str]) -> Topology:
 def from_mapping(facts: Any, where: str = "the topology") -> Topology:
     """A topology from plain dictionaries and lists, as YAML or JSON give them."""
     if not isinstance(facts, Mapping) or not isinstance(facts.get("nodes"), Mapping) or "links" not in facts:
-        found = f"its keys are {', '.join(map(str, facts))[:80]}" if isinstance(facts, Mapping) else "it is no mapping"
+        found = (
+            f"its keys are {', '.join(map(str, facts))[:80]}"
+            if isinstance(facts, Mapping)
+            else "it is no mapping"
+        )
         raise LabkitError(f"{where} is not a topology of labkit ({found}): {_HELP}.")
     if unknown := set(facts) - _KEYS:
-        raise LabkitError(f"{where} has the key {min(map(str, unknown))!r}, which labkit does not know: {_HELP}.")
+        raise LabkitError(
+            f"{where} has the key {min(map(str, unknown))!r}, which labkit does not know: {_HELP}."
+        )
     graph = new_graph()
     for kind, names in facts["nodes"].items():
         if kind not in _LEVELS:
@@ -69,7 +75,9 @@ def _add_link(graph: Any, entry: Any, where: str) -> None:
     for end in (one, other):
         _node(graph, end, where)
     if "link" not in entry and not {"bandwidth", "latency"} <= set(entry):
-        raise LabkitError(f"{where}: the link {one}-{other} needs a 'link', or a 'bandwidth' and a 'latency'.")
+        raise LabkitError(
+            f"{where}: the link {one}-{other} needs a 'link', or a 'bandwidth' and a 'latency'."
+        )
     made = given(entry.get("link"), entry.get("bandwidth"), entry.get("latency"), f"{one}-{other}")
     made = made.times(whole(entry.get("count", 1), f"count of {one}-{other}"))
     ends = [(one, other)] if entry.get("one_way") else [(one, other), (other, one)]

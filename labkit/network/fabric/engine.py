@@ -285,7 +285,11 @@ def run(capacity, delay, size, release, route_at, route_link, weight, waits, nex
     next_at, next_flow : int32 arrays
         Flow f is waited for by ``next_flow[next_at[f]:next_at[f + 1]]``.
     """
-    flows, links, hops = np.zeros(len(size), FLOW), np.zeros(len(capacity), LINK), np.zeros(len(route_link), HOP)
+    flows, links, hops = (
+        np.zeros(len(size), FLOW),
+        np.zeros(len(capacity), LINK),
+        np.zeros(len(route_link), HOP),
+    )
     flows["left"], flows["waits"] = size, waits
     flows["start"] = flows["finish"] = np.nan
     links["capacity"], links["head"] = capacity, -1

@@ -94,7 +94,9 @@ def _pair(name: str, value: Any) -> tuple[Any, Any]:
     try:
         bandwidth, latency = value
     except (TypeError, ValueError):
-        raise LabkitError(f"The link {name} is {value!r}, and should be (bytes/s, latency in seconds).") from None
+        raise LabkitError(
+            f"The link {name} is {value!r}, and should be (bytes/s, latency in seconds)."
+        ) from None
     return bandwidth, latency
 
 

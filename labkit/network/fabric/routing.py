@@ -20,7 +20,9 @@ FAR = np.int32(1 << 30)
 Routes = tuple[np.ndarray, np.ndarray]
 
 
-def routes(topology: Topology, sources: np.ndarray, targets: np.ndarray, policy: str, seed: int = 0) -> Routes:
+def routes(
+    topology: Topology, sources: np.ndarray, targets: np.ndarray, policy: str, seed: int = 0
+) -> Routes:
     """Routes of all pairs of node numbers; a pair of a node with itself has none.
 
     Parameters
@@ -42,7 +44,9 @@ def routes(topology: Topology, sources: np.ndarray, targets: np.ndarray, policy:
     return _by_distance(topology, sources, targets, policy == "ecmp", seed)
 
 
-def _by_distance(topology: Topology, sources: np.ndarray, targets: np.ndarray, spread: bool, seed: int) -> Routes:
+def _by_distance(
+    topology: Topology, sources: np.ndarray, targets: np.ndarray, spread: bool, seed: int
+) -> Routes:
     links, count = topology.links, len(topology.place)
     transit = np.array([facts["transit"] for _, facts in topology.graph.nodes(data=True)], np.bool_)
     out_at, out_link = _grouped(links.tail, np.arange(len(links.tail)), count)
@@ -148,7 +152,12 @@ def _step(node, source, target, head, transit, out_at, out_link, distance, sprea
 def _walk_all(sources, targets, order, tail, head, transit, out_at, out_link, in_at, in_link, spread, seed):
     """Length of every route (-1: none), and the links of all of them in `order`."""
     distance, queue = np.empty(len(transit), np.int32), np.empty(len(transit), np.int32)
-    lengths, links, used, known = np.zeros(len(order), np.int64), np.empty(4 * len(order) + 16, np.int32), 0, -1
+    lengths, links, used, known = (
+        np.zeros(len(order), np.int64),
+        np.empty(4 * len(order) + 16, np.int32),
+        0,
+        -1,
+    )
     for pair in order:
         source, target = sources[pair], targets[pair]
         if target != known:

@@ -23,7 +23,9 @@ def given(link: Any, bandwidth: Any, latency: Any, where: str, *, between_switch
     if bandwidth is None and latency is None:
         return base
     return custom(
-        base.bandwidth if bandwidth is None else bandwidth, base.latency if latency is None else latency, where
+        base.bandwidth if bandwidth is None else bandwidth,
+        base.latency if latency is None else latency,
+        where,
     )
 
 
@@ -71,7 +73,9 @@ def torus(
     count = math.prod(sizes)
     afford("torus", count, count, 2 * len(sizes) * count)
     if count < 2:
-        raise LabkitError(f"A torus of {'x'.join(map(str, sizes))} has nobody to talk to: make a side larger.")
+        raise LabkitError(
+            f"A torus of {'x'.join(map(str, sizes))} has nobody to talk to: make a side larger."
+        )
     graph, each_wire = new_graph(), given(link, bandwidth, latency, "between the GPUs")
     places = list(itertools.product(*map(range, sizes)))
     names = {at: f"g{number}" for number, at in enumerate(places)}
@@ -141,7 +145,9 @@ def dragonfly(
     groups = routers * hosts + 1 if groups is None else whole(groups, "groups")
     count = groups * routers * hosts
     if count < 2:
-        raise LabkitError("A dragonfly of one host has nobody to talk to: ask for more groups, routers or hosts.")
+        raise LabkitError(
+            "A dragonfly of one host has nobody to talk to: ask for more groups, routers or hosts."
+        )
     afford("dragonfly", count, count + groups * routers, 2 * count + groups * (routers**2 + groups))
     graph, gpus = new_graph(), []
     down = given(link, bandwidth, latency, "host->router")

@@ -99,7 +99,12 @@ def _nvlinks(graph: Any, server: int, gpus: list[str], facts: dict[str, Any]) ->
             cable(graph, first, second, one.times(int(count)))
         return
     inside = add_node(
-        graph, f"n{server}.nvswitch", "nvswitch", level=1, server=server, reduces=facts.get("in_switch", False)
+        graph,
+        f"n{server}.nvswitch",
+        "nvswitch",
+        level=1,
+        server=server,
+        reduces=facts.get("in_switch", False),
     )
     all_links = one.times(catalogued_link(facts["nvlink"]).per_gpu or 1)
     for gpu in gpus:

@@ -153,5 +153,7 @@ def each(values: Any, count: int, what: str) -> list[Any]:
     if isinstance(values, (str, int, float, Wire)) or not isinstance(values, (Sequence, np.ndarray)):
         return [values] * count
     if len(values) != count:
-        raise LabkitError(f"{what} has {len(values)} values, and {count} are wanted: one each, or one for all.")
+        raise LabkitError(
+            f"{what} has {len(values)} values, and {count} are wanted: one each, or one for all."
+        )
     return list(values)

@@ -1,0 +1,87 @@
+"""What is wrong with the machine that a report tells of, and what to do: rules over the readers of `reports`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from labkit.hardware.diagnosis.bandwidth import bandwidth
+from labkit.hardware.diagnosis.case import Case
+from labkit.hardware.diagnosis.errors import errors
+from labkit.hardware.diagnosis.finding import SEVERITIES, Finding, Reading
+from labkit.hardware.diagnosis.health import health
+from labkit.hardware.diagnosis.links import links
+from labkit.hardware.diagnosis.nccl import nccl
+from labkit.hardware.diagnosis.peers import peers
+from labkit.hardware.diagnosis.stack import stack
+from labkit.hardware.reports import Found, Report, find
+from labkit.hardware.reports.text import quote
+
+__all__ = ["Finding", "Reading", "diagnose", "explain"]
+
+RULES: tuple[Callable[[Case], Iterable[Finding]], ...] = (
+    stack,
+    errors,
+    health,
+    links,
+    peers,
+    nccl,
+    bandwidth,
+)
+KNOWN = (
+    "nvidia-smi (also -q, topo -m, nvlink -s), torch.utils.collect_env, errors, nccl-tests, NCCL logs and "
+    "topology files, p2p tests"
+)
+
+
+def diagnose(text: str) -> Reading:
+    """Read every report in `text` and say what is wrong.
+
+    Parameters
+    ----------
+    text : str
+        What somebody pasted: any number of reports, and anything around them.
+
+    Returns
+    -------
+    Reading
+        Findings come worst first; each quotes a line of `text`. When nothing is recognised, the reading has no
+        reports and one note that says so.
+
+    Raises
+    ------
+    ReportError
+        When `text` is not a string.
+    """
+    found = find(text)
+    findings = [*explain(found.reports), *_limits(found, text)]
+    return Reading(tuple(found.reports), tuple(findings))
+
+
+def explain(reports: Iterable[Report]) -> tuple[Finding, ...]:
+    """The findings on reports already read, worst first."""
+    case = Case(tuple(reports))
+    found = dict.fromkeys(finding for rule in RULES for finding in rule(case))
+    return tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
+
+
+def _limits(found: Found, text: str) -> Iterable[Finding]:
+    """What was not understood, and where reading stopped."""
+    if not text.strip():
+        yield Finding("note", f"There is nothing to read here: the text is empty. Known are {KNOWN}.", "")
+        return
+    strange_line, strange = found.strange or (1, quote(text))
+    if not found.reports:
+        text = (
+            f"Nothing was recognised in {found.lines} lines, from line {strange_line} on. Known are {KNOWN}."
+        )
+        yield Finding("note", text, strange)
+        return
+    for report in found.reports:
+        if report.cut:
+            at, line = found.last or (found.lines, "")
+            text = (
+                f"The report of {report.title} is cut: facts are from the part that is there. The last line "
+                "understood is line "
+                f"{at} of {found.lines}."
+            )
+            yield Finding("note", text, line)

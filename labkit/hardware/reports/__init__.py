@@ -1,0 +1,126 @@
+"""Readers of what people paste: reports of nvidia-smi, PyTorch, NCCL and their tests, one format a file.
+
+`read` finds every report in a text, whatever surrounds them. Each is a frozen dataclass; what a report does
+not say is None.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from labkit.hardware.reports.base import Reader, Report
+from labkit.hardware.reports.collect_env import CollectEnvReader
+from labkit.hardware.reports.nccl_log import NcclLogReader
+from labkit.hardware.reports.nccl_tests import NcclTestsReader
+from labkit.hardware.reports.nccl_topo_xml import NcclTopoReader
+from labkit.hardware.reports.nvlink import NVLinkReader
+from labkit.hardware.reports.p2p_test import P2PReader
+from labkit.hardware.reports.python_error import PythonErrorReader
+from labkit.hardware.reports.smi_q import SmiQueryReader, SmiXmlReader
+from labkit.hardware.reports.smi_table import SmiTableReader
+from labkit.hardware.reports.text import ReportError, decode, lines, quote
+from labkit.hardware.reports.topo import TopoReader
+
+__all__ = ["KINDS", "Found", "Report", "ReportError", "decode", "find", "read"]
+
+# Formats that stand as a block, tried in this order at a line that belongs to no open block.
+BLOCKS: tuple[type[Reader], ...] = (
+    SmiTableReader,
+    SmiQueryReader,
+    SmiXmlReader,
+    NcclTopoReader,
+    TopoReader,
+    NVLinkReader,
+    CollectEnvReader,
+    NcclTestsReader,
+    P2PReader,
+)
+# Formats whose lines name themselves and lie anywhere, also inside a block.
+STRAYS: tuple[type[Reader], ...] = (NcclLogReader, PythonErrorReader)
+KINDS = tuple(dict.fromkeys(reader.kind for reader in (*BLOCKS, *STRAYS)))
+
+PATIENCE = 60  # lines of something else inside a block before it counts as over
+
+
+@dataclass
+class Found:
+    """The reports of a text, and how far it was understood.
+
+    `lines`: how many there were; `understood`: how many of them (blank ones apart) belonged to a report;
+    `last`: number and text of the last such line; `strange`: number and text of the first that did not.
+    """
+
+    reports: list[Report] = field(default_factory=list)
+    lines: int = 0
+    understood: int = 0
+    last: tuple[int, str] | None = None
+    strange: tuple[int, str] | None = None
+
+
+def read(text: str) -> tuple[Report, ...]:
+    """Every report in `text`, in order of appearance; none when nothing is recognised.
+
+    Raises
+    ------
+    ReportError
+        When `text` is not a string.
+    """
+    return tuple(find(text).reports)
+
+
+def find(text: str) -> Found:
+    """Like `read`, with an account of what was not understood."""
+    if not isinstance(text, str):
+        raise ReportError(f"A report is text, not {type(text).__name__}: pass what the tool printed.")
+    return _Pass().run(text)
+
+
+class _Pass:
+    """One walk over the lines; at most one block is open at a time."""
+
+    def __init__(self) -> None:
+        self.found = Found()
+        self.open: Reader | None = None
+        self.foreign = 0
+        self.strays = [reader() for reader in STRAYS]
+        self.order: list[Reader] = []
+
+    def run(self, text: str) -> Found:
+        for line in lines(text):
+            self.found.lines += 1
+            if line and self._understood(line):
+                self.found.understood += 1
+                self.found.last = (self.found.lines, line)
+            elif line and self.found.strange is None and line.strip():
+                self.found.strange = (self.found.lines, quote(line))
+        if self.found.last:
+            self.found.last = (self.found.last[0], quote(self.found.last[1]))
+        self.found.reports = [report for reader in self.order if (report := reader.finish())]
+        return self.found
+
+    def _understood(self, line: str) -> bool:
+        for reader in self.strays:
+            if reader.take(line):
+                self._note(reader)
+                return True
+        if self.open and self.open.take(line):
+            self.foreign = 0
+            return True
+        return self._begins(line)
+
+    def _begins(self, line: str) -> bool:
+        for block in BLOCKS:
+            if block.starts(line):
+                reader = block()
+                if reader.take(line):
+                    self.open, self.foreign = reader, 0
+                    self._note(reader)
+                    return True
+        self.foreign += 1
+        if self.foreign > PATIENCE:
+            self.open = None
+        return False
+
+    def _note(self, reader: Reader) -> None:
+        if reader not in self.order:
+            self.order.append(reader)

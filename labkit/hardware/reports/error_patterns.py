@@ -1,0 +1,131 @@
+"""The wordings of errors, as PyTorch, CUDA, NCCL, Numba, CuPy, JAX, TensorFlow and the driver print them.
+
+The first pattern that matches a line names it. Named groups become the error's details.
+"""
+
+from __future__ import annotations
+
+import re
+
+_TABLE: tuple[tuple[str, str], ...] = (
+    (
+        "unsupported_arch",
+        r"(?P<gpu>[\w .()-]+?) with CUDA capability (?P<arch>sm_\d+\w?) is not compatible with the current PyTorch",
+    ),
+    ("arch_list", r"current PyTorch install(?:ation)? supports CUDA capabilities (?P<arch_list>[\w ]+)"),
+    (
+        "too_old_gpu",
+        r"Found GPU\s*(?P<index>\d+) (?P<gpu>.+?) which is of (?:cuda )?(?:compute )?capability (?P<capability>[\d.]+)",
+    ),
+    (
+        "too_old_gpu",
+        r"minimum cuda capability supported by this library is"
+        r"|no longer supports this GPU because it is too old",
+    ),
+    (
+        "unsupported_arch",
+        r"no kernel image is available for execution|cudaErrorNoKernelImageForDevice|CUDA_ERROR_NO_BINARY_FOR_GPU"
+        r"|device kernel image is invalid|invalid device function",
+    ),
+    ("unsupported_arch", r"nvcc fatal\s*: Unsupported gpu architecture '(?P<arch>\w+)'"),
+    (
+        "newer_ptx",
+        r"PTX was compiled with an unsupported toolchain|CUDA_ERROR_UNSUPPORTED_PTX_VERSION|unsupported \.version",
+    ),
+    (
+        "old_driver",
+        r"NVIDIA driver on your system is too old \(found version (?P<found>\d+)\)",
+    ),
+    (
+        "old_driver",
+        r"CUDA driver version is insufficient for CUDA runtime version|cudaErrorInsufficientDriver"
+        r"|CUDA initialization: CUDA driver (?:version )?(?:is )?(?:insufficient|too old)"
+        r"|forward compatibility was attempted on non supported HW|system has unsupported display driver / cuda driver"
+        r"|unsatisfied condition: cuda\s*>=\s*(?P<needs>[\d.]+)",
+    ),
+    (
+        "cpu_only_torch",
+        r"Torch not compiled with CUDA enabled|PyTorch was not compiled with CUDA|not linked with support for cuda",
+    ),
+    (
+        "no_driver",
+        r"Found no NVIDIA driver on your system|NVIDIA-SMI has failed because it couldn't communicate with "
+        r"the NVIDIA driver"
+        r"|CUDA_ERROR_NO_DEVICE|no CUDA-capable device is detected|No CUDA GPUs are available|No devices were found"
+        r"|libcuda\.so(?:\.1)?: cannot open shared object",
+    ),
+    ("driver_mismatch", r"Driver/library version mismatch|driver/library version mismatch"),
+    (
+        "lost_gpu",
+        r"(?:GPU is lost|fallen off the bus|Unable to determine the device handle for GPU\s*(?P<gpu>[\w:.]*)"
+        r"|NVRM: Xid \((?:PCI:)?(?P<bus>[\w:.]+)\): 79\b)",
+    ),
+    ("xid", r"NVRM: Xid \((?:PCI:)?(?P<bus>[\w:.]+)\): (?P<xid>\d+)"),
+    ("fabric", r"system not yet initialized|CUDA_ERROR_SYSTEM_NOT_READY|Error 802"),
+    (
+        "out_of_memory",
+        r"CUDA out of memory\. Tried to allocate (?P<wanted>[\d.]+ \w+)\s*[.(]\s*GPU (?P<index>\d+)"
+        r"(?:;| has a total capacity of)\s*(?P<total>[\d.]+ \w+)"
+        r"(?:.*?(?:already allocated; |of which )(?P<free>[\d.]+ \w+) (?:is )?free)?"
+        r"(?:.*?Process (?P<other_pid>\d+) has (?P<other>[\d.]+ \w+) memory in use)?"
+        r"(?:.*?this process has (?P<mine>[\d.]+ \w+) memory in use)?"
+        r"(?:.*?(?P<reserved>[\d.]+ \w+) reserved in total by PyTorch)?",
+    ),
+    (
+        "out_of_memory",
+        r"CUDA out of memory|CUDA error: out of memory|cudaErrorMemoryAllocation|CUDA_ERROR_OUT_OF_MEMORY"
+        r"|CUBLAS_STATUS_ALLOC_FAILED|CUDNN_STATUS_ALLOC_FAILED|Out of memory allocating (?P<wanted>[\d,]+ bytes)"
+        r"|RESOURCE_EXHAUSTED: Out of memory|OOM when allocating tensor|OutOfMemoryError|cuda runtime error \(2\)",
+    ),
+    ("memory_of_process", r"Process (?P<other_pid>\d+) has (?P<other>[\d.]+ \w+) memory in use"),
+    (
+        "shared_memory",
+        r"DataLoader worker.*(?:Bus error|insufficient shared memory)|out of shared memory"
+        r"|insufficient shared memory \(shm\)|unable to (?:write to|mmap|open shared memory) .*(?:/torch_"
+        r"|shared memory|file)"
+        r"|No space left on device.*(?:/dev/shm|shm)|(?:/dev/shm|shm).*No space left on device",
+    ),
+    (
+        "duplicate_gpu",
+        r"Duplicate GPU detected\s*:\s*rank (?P<rank_a>\d+) and rank (?P<rank_b>\d+) both on CUDA device (?P<bus>\w+)",
+    ),
+    (
+        "timeout",
+        r"Watchdog caught collective operation timeout: WorkNCCL\(SeqNum=(?P<sequence>\d+), OpType=(?P<operation>\w+)"
+        r"|Timed out initializing process group|NCCL_ASYNC_ERROR_HANDLING.*timed? ?out|collective operation timeout",
+    ),
+    (
+        "nccl_error",
+        r"ncclRemoteError|ncclSystemError|ncclInternalError|ncclUnhandledCudaError|ncclInvalidUsage|ncclInvalidArgument"
+        r"|NCCL error in|NCCL failure|unhandled (?:cuda|system) error|NCCL communicator was aborted|NCCL Error \d",
+    ),
+    ("ecc", r"uncorrectable (?:NVLink )?(?:ECC )?error"),
+    (
+        "illegal_access",
+        r"an illegal memory access was encountered|CUDA_ERROR_ILLEGAL_ADDRESS|misaligned address",
+    ),
+    ("device_assert", r"device-side assert triggered"),
+    ("launch_failure", r"unspecified launch (?:failure|error)|CUDA_ERROR_LAUNCH_FAILED"),
+    (
+        "busy_device",
+        r"all CUDA-capable devices are busy or unavailable|exclusive-thread device already in use",
+    ),
+    ("bad_ordinal", r"invalid device ordinal"),
+    (
+        "peer_access",
+        r"peer access is not supported between these two devices|cudaErrorPeerAccessUnsupported|peer mapping "
+        r"resources exhausted",
+    ),
+    ("nvml", r"Failed to initialize NVML: (?P<reason>.+)"),
+    ("unknown_error", r"CUDA error: unknown error|CUDA unknown error"),
+)
+
+PATTERNS = tuple((what, re.compile(pattern)) for what, pattern in _TABLE)
+
+# One quick look that most lines of a log fail; whatever a pattern above matches must pass it.
+SUSPICIOUS = re.compile(
+    r"[Ee]rror|Exception|ERROR|CUDA|cuda|[Mm]emory|GPU\d* is|GPU detected|Xid|fallen off|device handle|NVIDIA"
+    r"|Torch not|kernel image|PTX|nvcc|mismatch|NVML|No devices|launch|assert|[Tt]imed? ?out|OOM|shm|STATUS"
+    r"|Process \d+ has|WorkNCCL|nccl[A-Z]|NCCL (?:f|c|E)|PyTorch was|not linked|libcuda|unsupported|too old"
+    r"|device ordinal|peer |unhandled|misaligned|image is invalid|device function"
+)

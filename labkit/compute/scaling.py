@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -10,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from labkit.compute import host
+from labkit.compute import child, host
 from labkit.compute.curves import Curve
 from labkit.errors import LabkitError
 
 MACHINE = "this machine's CPU"
+LIMIT_S = 120.0
 
 
 def amdahl(workers: float, serial: float) -> float:
@@ -75,13 +79,52 @@ def cores() -> int:
 
 def measure(filter: str, image: np.ndarray, workers: Sequence[int] = (1, 2, 4), repeats: int = 5) -> Scaling:
     """Filter the image with crews of these sizes, already started, copies included."""
-    strong, weak = [], []
-    for count in workers:
-        many = host.enlarge(image, image.shape[0] * count, image.shape[1])
-        with host.Workers(count) as crew:
-            strong.append(_best_s(crew, filter, image, repeats))
-            weak.append(_best_s(crew, filter, many, repeats))
-    return Scaling(tuple(workers), tuple(strong), tuple(weak), cores())
+    question = {"crews": list(workers), "filter": filter, "repeats": repeats, "image": _packed(image)}
+    found = child.ask("labkit.compute.scaling", question, LIMIT_S)
+    return Scaling(tuple(workers), tuple(found["strong_s"]), tuple(found["weak_s"]), cores())
+
+
+def over_size(
+    filter: str, image: np.ndarray, sides: Sequence[int], workers: int = 2
+) -> tuple[Curve, Curve, Curve]:
+    """Square images of these sides: one process, a crew already started, and a crew that must be started."""
+    question = {"sides": list(sides), "filter": filter, "workers": workers, "image": _packed(image)}
+    found = child.ask("labkit.compute.scaling", question, LIMIT_S)
+    sizes = tuple(side * side for side in sides)
+    lines = {
+        "no worker": found["alone_s"],
+        f"{workers} workers, already started": found["warm_s"],
+        f"{workers} workers, started first": [found["start_s"] + seconds for seconds in found["warm_s"]],
+    }
+    one, warm, cold = (Curve(name, "measured", MACHINE, sizes, tuple(times)) for name, times in lines.items())
+    return one, warm, cold
+
+
+def answer(question: dict[str, Any]) -> dict[str, Any]:
+    """Measure, in a process of its own: the large images never swell the notebook's kernel."""
+    image = _unpacked(question["image"])
+    if "sides" in question:
+        return _time_sizes(question["filter"], image, question["sides"], question["workers"])
+    return _time_crews(question["filter"], image, question["crews"], question["repeats"])
+
+
+def _time_sizes(filter: str, image: np.ndarray, sides: Sequence[int], workers: int) -> dict[str, Any]:
+    alone_s, warm_s = [], []
+    with host.Workers(workers) as crew:
+        for picture in (host.enlarge(image, side, side) for side in sides):
+            alone_s.append(host.best(partial(host.alone, filter, picture, np.empty_like(picture)), 3).total_s)
+            warm_s.append(_best_s(crew, filter, picture, 3))
+        return {"alone_s": alone_s, "warm_s": warm_s, "start_s": crew.start_s}
+
+
+def _time_crews(filter: str, image: np.ndarray, crews: Sequence[int], repeats: int) -> dict[str, Any]:
+    strong_s, weak_s = [], []
+    for workers in crews:
+        many = host.enlarge(image, image.shape[0] * workers, image.shape[1])
+        with host.Workers(workers) as crew:
+            strong_s.append(_best_s(crew, filter, image, repeats))
+            weak_s.append(_best_s(crew, filter, many, repeats))
+    return {"strong_s": strong_s, "weak_s": weak_s}
 
 
 def _best_s(crew: host.Workers, filter: str, image: np.ndarray, repeats: int) -> float:
@@ -89,22 +132,15 @@ def _best_s(crew: host.Workers, filter: str, image: np.ndarray, repeats: int) ->
     return host.best(lambda: crew.run(filter, image, out), repeats).total_s
 
 
-def over_size(
-    filter: str, image: np.ndarray, sides: Sequence[int], workers: int = 2
-) -> tuple[Curve, Curve, Curve]:
-    """Square images of these sides: alone, by a crew already started, and by a crew that must first be
-    started."""
-    alone_s, warm_s = [], []
-    with host.Workers(workers) as crew:
-        for picture in (host.enlarge(image, side, side) for side in sides):
-            alone_s.append(host.best(partial(host.alone, filter, picture, np.empty_like(picture)), 3).total_s)
-            warm_s.append(_best_s(crew, filter, picture, 3))
-        start_s = crew.start_s
-    sizes = tuple(side * side for side in sides)
-    lines = {
-        "no worker": alone_s,
-        f"{workers} workers, already started": warm_s,
-        f"{workers} workers, started first": [start_s + seconds for seconds in warm_s],
-    }
-    one, warm, cold = (Curve(name, "measured", MACHINE, sizes, tuple(times)) for name, times in lines.items())
-    return one, warm, cold
+def _packed(image: np.ndarray) -> dict[str, Any]:
+    pixels = np.ascontiguousarray(image, np.float32)
+    return {"shape": pixels.shape, "float32": base64.b64encode(pixels.tobytes()).decode()}
+
+
+def _unpacked(packed: dict[str, Any]) -> np.ndarray:
+    pixels = np.frombuffer(base64.b64decode(packed["float32"]), np.float32)
+    return pixels.reshape(packed["shape"])
+
+
+if __name__ == "__main__":
+    print(json.dumps(answer(json.loads(sys.stdin.readline()))))

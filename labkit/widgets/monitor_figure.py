@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from labkit.errors import LabkitError
 from labkit.telemetry.recording import Recording, Span
 from labkit.telemetry.series import Series
+from labkit.widgets import theme
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -55,8 +57,12 @@ def recording_figure(recording: Recording) -> Figure:
     figure.update_yaxes(range=[0, 102], row=1, col=1)
     _draw_spans(figure, recording.spans, float(times[-1]), recording.interval)
     figure.update_xaxes(title_text="seconds since the monitor started", row=len(panels), col=1)
-    figure.update_layout(height=300 + 150 * (len(panels) - 1), margin={"t": 40}, hovermode="x unified")
-    return figure
+    look = {**theme.common(_heading(len(recording.spans))), "hovermode": "x unified"}
+    figure.update_layout({**look, "height": 340 + 150 * (len(panels) - 1)})
+    quiet = {"gridcolor": theme.GRID, "zerolinecolor": theme.GRID}
+    figure.update_xaxes(quiet)
+    figure.update_yaxes(quiet)
+    return theme.for_notebook(figure)
 
 
 def _panels(series: tuple[Series, ...]) -> list[tuple[str, list[tuple[int, Series]]]]:
@@ -66,6 +72,11 @@ def _panels(series: tuple[Series, ...]) -> list[tuple[str, list[tuple[int, Serie
         own = one.group == "own"
         panels.setdefault((one.unit, own), []).append((number, one))
     return [(_title(unit, members), members) for (unit, _), members in panels.items()]
+
+
+def _heading(spans: int) -> str:
+    heading = "What the monitor recorded"
+    return heading if spans <= MAX_DRAWN_SPANS else f"{heading} (the last {MAX_DRAWN_SPANS} of {spans} spans)"
 
 
 def _title(unit: str, members: list[tuple[int, Series]]) -> str:
@@ -97,13 +108,23 @@ def _line(series: Series, number: int) -> dict[str, Any]:
 
 
 def _draw_spans(figure: Figure, spans: tuple[Span, ...], last: float, interval: float) -> None:
-    """Regions, and lines for spans shorter than one interval; the newest ones when there are very many."""
-    for span in spans[-MAX_DRAWN_SPANS:]:
-        end = last if span.end is None else span.end
-        label = {"annotation_text": span.name, "annotation_position": "top left", "annotation_font_size": 11}
-        if end - span.start < interval:
-            figure.add_vline(x=span.start, line_width=1, line_color="#888", **label)
-        else:
-            figure.add_vrect(x0=span.start, x1=end, fillcolor="#888", opacity=0.15, line_width=0, **label)
-    if len(spans) > MAX_DRAWN_SPANS:
-        figure.update_layout(title_text=f"the last {MAX_DRAWN_SPANS} of {len(spans)} spans are drawn")
+    """Regions, and lines for spans shorter than one interval; the newest ones when there are very many.
+
+    Shapes and labels are set all at once: added one by one, Plotly goes through all earlier ones each time.
+    """
+    drawn = spans[-MAX_DRAWN_SPANS:]
+    shapes = [_span_shape(span, last, interval) for span in drawn]
+    figure.update_layout(shapes=shapes, annotations=[_span_label(span) for span in drawn])
+
+
+def _span_shape(span: Span, last: float, interval: float) -> dict[str, Any]:
+    end = last if span.end is None else span.end
+    place = {"xref": "x", "yref": "paper", "y0": 0, "y1": 1, "x0": span.start}
+    if end - span.start < interval:
+        return {**place, "type": "line", "x1": span.start, "line": {"color": "#888", "width": 1}}
+    return {**place, "type": "rect", "x1": end, "fillcolor": "#888", "opacity": 0.15, "line": {"width": 0}}
+
+
+def _span_label(span: Span) -> dict[str, Any]:
+    place = {"xref": "x", "yref": "paper", "x": span.start, "y": 1, "xanchor": "left", "yanchor": "bottom"}
+    return {**place, "text": html.escape(span.name), "showarrow": False, "font": {"size": 11}}

@@ -44,6 +44,7 @@ class TorchEndpoint:
         self.received: Counter[int] = Counter()
         self.messages = 0
         self.tracing = False
+        self._buffers: dict[tuple[torch.dtype, torch.device], torch.Tensor] = {}
         self._pace, self._meter = pace, meter
 
     def isend(self, data: torch.Tensor, to: int) -> Transfer:
@@ -70,7 +71,10 @@ class TorchEndpoint:
         return _Receiving(parts, stamp, count, self._pace, self._meter)
 
     def scratch(self, like: torch.Tensor) -> torch.Tensor:
-        return torch.empty_like(like)
+        kind = like.dtype, like.device
+        if kind not in self._buffers or self._buffers[kind].numel() < like.numel():
+            self._buffers[kind] = torch.empty_like(like)
+        return self._buffers[kind][: like.numel()]
 
     def combine(self, op: str, into: torch.Tensor, other: torch.Tensor) -> None:
         _COMBINE[op](into, other, out=into)

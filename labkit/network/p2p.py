@@ -41,7 +41,10 @@ class Endpoint(Protocol):
     def irecv(self, into: Any, source: int) -> Transfer: ...
 
     def scratch(self, like: Any) -> Any:
-        """An uninitialised buffer like this one."""
+        """A buffer like this one, with anything in it; it is lent until the next call.
+
+        Fresh memory costs a page fault every 4 KiB, often more than the transfer into it.
+        """
         ...
 
     def combine(self, op: str, into: Any, other: Any) -> None:

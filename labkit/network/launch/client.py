@@ -45,7 +45,7 @@ class ForkServer:
                 stdin=subprocess.DEVNULL,
                 stdout=self._words,
                 stderr=self._words,
-                env=child.environment(),
+                env={"KINETO_LOG_LEVEL": "99", **child.environment()},  # the profiler greets on stderr
                 start_new_session=True,  # Ctrl-C reaches the notebook, which decides
             )
 

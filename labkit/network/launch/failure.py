@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import labkit
+from labkit.errors import LabkitError
 
 _OURS = str(Path(__file__).parent)
 _LABKIT = str(Path(labkit.__file__).parent)
-_MAX_FRAMES = 24
+_REPEATS = 3
 _STACK_LINE = re.compile(r'  File "(?P<file>.*)", line (?P<line>\d+) in (?P<name>.*)')
 # How gloo and NCCL say that a peer has gone: not a cause, but a consequence.
 _LOST_PEER = re.compile(
@@ -39,6 +40,7 @@ def describe(error: BaseException, stage: str, rank: int) -> bytes:
                 "type": type(current).__name__,
                 "text": _text(current),
                 "note": note,
+                "ours": isinstance(current, LabkitError),
                 "frames": [(f.filename, f.lineno or 0, f.name) for f in frames],
             }
         )
@@ -73,7 +75,8 @@ def headline(report: dict[str, Any]) -> str:
         code = "" if report["exit"] == "None" else report["exit"]
         return f"called sys.exit({code}): a rank ends by returning from its function"
     if report["stage"] == "result":
-        return f"returned something that cannot travel to the notebook: {said}"
+        why = first["text"] if first["type"] == "CannotTravel" else said
+        return f"returned something that cannot travel to the notebook: {why}"
     if report["stage"] == "arguments":
         return f"could not unpack the function or its arguments: {said}"
     if report["stage"] == "start":
@@ -83,30 +86,33 @@ def headline(report: dict[str, Any]) -> str:
 
 def story(report: dict[str, Any]) -> str:
     """The traceback, from the learner's line down, with the lines of cells; causes follow."""
+    if report["stage"] == "result":
+        return ""  # the function is over: no line of it is to blame
     parts = []
     for one in report["chain"]:
-        frames = trim([tuple(frame) for frame in one["frames"]])
+        frames: list[Frame] = [tuple(frame) for frame in one["frames"]]
         if one["note"]:
             parts.append(f"{one['note']} {one['type']}: {one['text']}")
-        parts.extend(show(frame) for frame in frames)
+        parts.extend(show(frame) for frame in trim(frames, _LABKIT if one["ours"] else _OURS))
     return "\n".join(parts)
 
 
-def trim(frames: Sequence[Frame]) -> list[Frame]:
-    """Without the frames of the launcher; the middle of a very deep stack is left out."""
-    kept = [frame for frame in frames if not frame[0].startswith(_OURS) and "c10d_logger" not in frame[0]]
-    if len(kept) > _MAX_FRAMES:
-        half = _MAX_FRAMES // 2
-        left_out = (f"... {len(kept) - 2 * half} calls left out ...", 0, "")
-        kept = [*kept[:half], left_out, *kept[-half:]]
-    return kept
+def trim(frames: Sequence[Frame], hidden: str = _OURS) -> list[Frame]:
+    """Without the launcher's frames (and labkit's own, where its error says all); recursion is folded."""
+    kept: list[Frame] = []
+    run = 0
+    for frame in (*frames, ("", 0, "")):
+        if frame[0].startswith(hidden) or "c10d_logger" in frame[0]:
+            continue
+        run = run + 1 if kept and frame == kept[-1] else 0
+        if run < _REPEATS:
+            kept.append(frame)
+    return kept[:-1]
 
 
 def show(frame: Frame) -> str:
     """``  Cell In[3], line 5, in step`` and the line itself."""
     file, line, name = frame
-    if not line:
-        return f"  {file}"
     source = linecache.getline(file, line).strip()
     return f"  {place(frame)}, in {name}" + (f"\n    {source}" if source else "")
 
@@ -140,7 +146,7 @@ def whereabouts(frames: Sequence[Frame]) -> str:
             where = place(frame) + (f" ({source})" if source else "")
             call = _called(frames[:number])
             return f"in {call}, called at {where}" if call else f"at {where}"
-    return f"in {frames[0][2]}" if frames else ""
+    return "joining the others" if frames else ""
 
 
 def _called(inner: Sequence[Frame]) -> str:

@@ -190,7 +190,7 @@ def _noted(original: Callable[..., Any], name: str, meter: Meter, trace: bool) -
         def noted(*args: Any, **kwargs: Any) -> Any:
             meter.enter(call)
             try:
-                with record_function(f"call:{name}"):
+                with record_function(f"call:{name}{_partner(name, args, kwargs)}"):
                     return original(*args, **kwargs)
             finally:
                 meter.leave()
@@ -210,3 +210,10 @@ def _noted(original: Callable[..., Any], name: str, meter: Meter, trace: bool) -
         pass
     noted.__code__ = noted.__code__.replace(co_name=name)  # so that stacks show the name a learner wrote
     return noted
+
+
+def _partner(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """`` 3`` for a send to rank 3 or a receive from it; empty for all else."""
+    keyword = {"send": "dst", "recv": "src"}.get(name)
+    rank = args[1] if keyword and len(args) > 1 else kwargs.get(keyword or "")
+    return f" {rank}" if isinstance(rank, int) else ""

@@ -7,11 +7,13 @@ is one copy that they share until they write to it.
 from __future__ import annotations
 
 import io
+import marshal
 import mmap
 import os
 import pickle
 import struct
 import sys
+from types import CodeType
 from typing import Any
 
 import cloudpickle
@@ -33,6 +35,9 @@ class _Pickler(cloudpickle.Pickler):
     def reducer_override(self, obj: Any) -> Any:
         if (why := _stays_here(obj)) is not None:
             raise CannotTravel(why)
+        if isinstance(obj, CodeType):
+            # as it is: cloudpickle drops the file's name, by which a traceback finds its lines
+            return marshal.loads, (marshal.dumps(obj),)
         if (reduced := _reduce_tensor(obj)) is not None:
             return reduced
         return super().reducer_override(obj)

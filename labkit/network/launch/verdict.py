@@ -26,7 +26,7 @@ def verdict(run: Run, limit_s: float) -> RankError | None:
     else:
         kind, ending = _ending(guilty)
         parts = [f"{who} {ending}"]
-    parts += _list_others(others)
+    parts += ["Meanwhile:" if others else "", *_list_others(others)]
     return RankError("\n".join(filter(None, parts)), rank=guilty.number, kind=kind, others=others)
 
 
@@ -68,10 +68,13 @@ def _ending(rank: Rank) -> tuple[str, str]:
 
 
 def _doing(rank: Rank) -> str:
+    """What a rank was doing when the first failure came, beginning with a verb."""
     if rank.returned is not None:
         return "had returned"
     if rank.report is not None:
-        return f"then {failure.headline(rank.report)}"
+        if failure.is_consequence(rank.report):
+            return "lost the connection to it"
+        return f"failed as well ({rank.report['chain'][0]['type']})"
     return f"was {rank.doing}" if rank.doing else "had ended" if rank.status is not None else "was starting"
 
 
@@ -80,13 +83,17 @@ def _list_others(others: dict[int, str]) -> list[str]:
     same: dict[str, list[int]] = {}
     for rank, doing in others.items():
         same.setdefault(doing, []).append(rank)
-    return [f"Meanwhile {_ranks(ranks)} {doing}." for doing, ranks in same.items()]
+    return [f"{_ranks(ranks)} {_plural(doing, len(ranks))}." for doing, ranks in same.items()]
+
+
+def _plural(doing: str, count: int) -> str:
+    return doing.replace("was ", "were ", 1) if count > 1 and doing.startswith("was ") else doing
 
 
 def _ranks(numbers: Sequence[int]) -> str:
     if len(numbers) == 1:
-        return f"rank {numbers[0]}"
-    return f"ranks {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
+        return f"Rank {numbers[0]}"
+    return f"Ranks {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
 
 
 def _late(ranks: Sequence[Rank], limit_s: float) -> RankError:
@@ -95,5 +102,4 @@ def _late(ranks: Sequence[Rank], limit_s: float) -> RankError:
         f"The {len(ranks)} ranks did not all return within {show_time(limit_s)} and were ended. If they wait "
         "for each other, some call is missing on one side; if they need longer, pass timeout= in seconds."
     )
-    listed = [line.replace("Meanwhile r", "R", 1) for line in _list_others(others)]
-    return RankError("\n".join([head, *listed]), rank=None, kind="timeout", others=others)
+    return RankError("\n".join([head, *_list_others(others)]), rank=None, kind="timeout", others=others)

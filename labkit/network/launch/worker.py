@@ -54,8 +54,8 @@ def main(message: dict[str, Any], files: list[int], server: int) -> NoReturn:
 
 
 def _stand_alone(server: int, out: int, err: int) -> None:
-    """A session of one's own, the given standard streams, and death should the server die."""
-    os.setsid()
+    """A process group of one's own, the given standard streams, and death should the server die."""
+    os.setpgid(0, 0)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != server:

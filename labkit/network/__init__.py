@@ -1,0 +1,1 @@
+"""Many devices: how they are joined, and what they say to each other."""

@@ -1,0 +1,110 @@
+"""A collective, step by step: a Plotly animation that also plays in exported HTML."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from labkit.network.rehearsal import Message, Rehearsal
+from labkit.widgets import theme
+
+_SCALE = [[0.0, "rgba(128,132,138,0.12)"], [0.5, "#7fb4df"], [1.0, theme.GREEN]]
+
+
+def collective_steps(rehearsal: Rehearsal, milliseconds: int = 900) -> Any:
+    """A column a rank, a row an element, an arrow a message; cells list whose contributions they hold.
+
+    Parameters
+    ----------
+    rehearsal : Rehearsal
+        From `labkit.network.rehearsal.rehearse`: the order of messages, modelled; no times.
+    milliseconds : int
+        How long a step is shown when it plays.
+    """
+    frames = [_frame(rehearsal, step) for step in range(rehearsal.steps + 1)]
+    titles = [f"step {step + 1} of {rehearsal.steps}" for step in range(rehearsal.steps)] + ["result"]
+    layout = {
+        "xaxis": theme.axis("rank", tickvals=list(range(rehearsal.ranks)), side="top", showgrid=False),
+        "yaxis": theme.axis("element", autorange="reversed", dtick=1, showgrid=False),
+        "showlegend": False,
+        "updatemenus": [_buttons(milliseconds)],
+        "sliders": [_slider(titles)],
+        "margin": {"l": 64, "r": 24, "t": 96, "b": 110},
+    }
+    height = 240 + 44 * max(2, len(rehearsal.states[0][0]))
+    title = f"{rehearsal.name}, {rehearsal.ranks} ranks: order of messages (modelled)"
+    figure = theme.figure(frames[0], layout, title, height)
+    figure.frames = [{"name": name, "data": data} for name, data in zip(titles, frames, strict=True)]
+    return figure
+
+
+def _frame(rehearsal: Rehearsal, step: int) -> list[dict[str, Any]]:
+    """Always two traces, so that every frame replaces the one before."""
+    now = [one for one in rehearsal.messages if one.step == step]
+    return [_cells(rehearsal, step), _arrows(now)]
+
+
+def _cells(rehearsal: Rehearsal, step: int) -> dict[str, Any]:
+    columns = rehearsal.states[step]
+    rows = list(zip(*columns, strict=True))
+    return {
+        "type": "heatmap",
+        "z": [[len(cell) for cell in row] for row in rows],
+        "text": [[_label(cell, rehearsal.ranks) for cell in row] for row in rows],
+        "texttemplate": "%{text}",
+        "zmin": 0,
+        "zmax": rehearsal.ranks,
+        "colorscale": _SCALE,
+        "showscale": False,
+        "xgap": 6,
+        "ygap": 3,
+        "hovertemplate": "rank %{x}, element %{y}: contributions of %{text}<extra></extra>",
+    }
+
+
+def _label(cell: tuple[int, ...], ranks: int) -> str:
+    if len(cell) == ranks > 3:
+        return "all"
+    return "+".join(map(str, cell)) if len(cell) <= 4 else f"{len(cell)} ranks"
+
+
+def _arrows(messages: list[Message]) -> dict[str, Any]:
+    """A line from each sender's cells to the receiver's, with a head at its end; None lifts the pen."""
+    x: list[float | None] = []
+    y: list[float | None] = []
+    for one in messages:
+        middle = (one.start + one.stop - 1) / 2
+        nudge = 0.18 if one.to > one.source else -0.18  # two ranks that swap do not hide each other's arrow
+        x += [one.source, one.to, None]
+        y += [middle + nudge, middle + nudge, None]
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "x": x,
+        "y": y,
+        "line": {"color": theme.ORANGE, "width": 2.5},
+        "marker": {"symbol": "arrow", "angleref": "previous", "size": 14, "color": theme.ORANGE},
+        "hoverinfo": "skip",
+    }
+
+
+def _buttons(milliseconds: int) -> dict[str, Any]:
+    play = {"frame": {"duration": milliseconds, "redraw": True}, "transition": {"duration": 0}}
+    stop = {"frame": {"duration": 0, "redraw": True}, "mode": "immediate"}
+    return {
+        "type": "buttons",
+        "direction": "left",
+        "x": 0,
+        "y": -0.02,
+        "xanchor": "left",
+        "yanchor": "top",
+        "buttons": [
+            {"label": "Play", "method": "animate", "args": [None, {**play, "fromcurrent": True}]},
+            {"label": "Pause", "method": "animate", "args": [[None], stop]},
+        ],
+    }
+
+
+def _slider(titles: list[str]) -> dict[str, Any]:
+    jump = {"frame": {"duration": 0, "redraw": True}, "mode": "immediate", "transition": {"duration": 0}}
+    steps = [{"label": title, "method": "animate", "args": [[title], jump]} for title in titles]
+    return {"steps": steps, "x": 0.24, "len": 0.76, "y": 0, "pad": {"t": 8}, "currentvalue": {"visible": False}}

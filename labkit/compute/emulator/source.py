@@ -11,6 +11,7 @@ import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import CodeType
 from typing import Any
 
 from labkit.errors import KernelError
@@ -81,6 +82,11 @@ def stored_names(body: list[ast.stmt]) -> frozenset[str]:
     """The names that some statements assign, loop variables included."""
     nodes = (n for statement in body for n in ast.walk(statement))
     return frozenset(n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+
+
+def scope_of(function: Callable) -> Mapping[str, Any]:
+    """A function's closure, globals and builtins, read when asked."""
+    return _Scope(function)
 
 
 class _Scope(Mapping[str, Any]):
@@ -177,13 +183,16 @@ def _same_code(node: ast.FunctionDef, function: Callable) -> bool:
     """Whether a definition is this function: same parameters and same names and constants in its code."""
     bare = copy.copy(node)
     bare.decorator_list = []
-    module = ast.Module([bare], [])
-    compiled = next(
-        c
-        for c in compile(module, "<kernel>", "exec").co_consts
-        if inspect.iscode(c) and c.co_name == node.name
-    )
-    code = function.__code__
+    return same_body(bare, function.__code__)
+
+
+def same_body(node: ast.FunctionDef | ast.Lambda, code: CodeType) -> bool:
+    """Whether a function's syntax compiles to this code."""
+    statement = node if isinstance(node, ast.FunctionDef) else ast.copy_location(ast.Expr(node), node)
+    constants = compile(ast.Module([statement], []), "<kernel>", "exec").co_consts
+    compiled = next((c for c in constants if inspect.iscode(c) and c.co_name == code.co_name), None)
+    if compiled is None:
+        return False
     return (compiled.co_names, compiled.co_varnames, compiled.co_code) == (
         code.co_names,
         code.co_varnames,

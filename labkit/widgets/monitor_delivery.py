@@ -31,6 +31,8 @@ class Delivery:
     def pass_time(self, now: float, kernel_answers: bool) -> None:
         """Count the time since the last call, as silence if the kernel could have read a message in it."""
         elapsed, self._last = max(0.0, now - self._last), now
+        if self.paused:
+            return  # or the pause itself would count against the view that ends it
         self._unheard += elapsed
         if kernel_answers:
             self._silent += elapsed

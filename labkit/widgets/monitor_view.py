@@ -24,7 +24,14 @@ HISTORY = 3600  # samples a view starts with: half an hour at two a second
 HISTORY_SPANS = 400
 NEW_SPANS = 40  # a message; a loop that opens thousands a second is recorded whole, and drawn in part
 DESCRIBE_EVERY = 5.0  # seconds between descriptions when only a reason has changed
-SCRIPTS = ("monitor_data.js", "monitor_scale.js", "monitor_draw.js", "monitor_spans.js", "monitor_legend.js", "monitor_view.js")
+SCRIPTS = (
+    "monitor_data.js",
+    "monitor_scale.js",
+    "monitor_draw.js",
+    "monitor_spans.js",
+    "monitor_legend.js",
+    "monitor_view.js",
+)
 
 
 def _package_text(*names: str) -> str:
@@ -78,8 +85,8 @@ class LiveView(anywidget.AnyWidget):
 
     def _may_send(self) -> bool:
         delivery = self._delivery
-        if not delivery.paused:
-            delivery.pass_time(time.monotonic(), self._pulse.answers() if delivery.doubtful else True)
+        ask = delivery.doubtful and not delivery.paused
+        delivery.pass_time(time.monotonic(), self._pulse.answers() if ask else True)
         return not delivery.paused
 
     def _send_sample(self, changed: Sequence[int]) -> None:
@@ -145,4 +152,5 @@ class LiveView(anywidget.AnyWidget):
 
 def retire(view: LiveView) -> None:
     """Close a view whose monitor is gone; ipywidgets would keep it, and its recording, for ever."""
+    view.layout.close()
     view.close()

@@ -1,0 +1,219 @@
+"""``labkit.monitor()`` outside Jupyter: recording, spans, metrics, figure, file, and nothing left behind."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import labkit
+from labkit.errors import LabkitError
+from labkit.telemetry import sampler
+from labkit.telemetry.recording import Recording, load
+from labkit.telemetry.series import Series
+from labkit.widgets.monitor import Monitor, monitor
+from labkit.widgets.monitor_figure import MAX_DRAWN_SPANS, recording_figure
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 5.0) -> None:
+    limit = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < limit, "waited in vain"
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def mon() -> Iterator[Monitor]:
+    made = monitor(0.1)
+    yield made
+    made.stop()
+
+
+def sampler_threads() -> int:
+    return sum(thread.name == "labkit-sampler" for thread in threading.enumerate())
+
+
+def test_it_is_the_learners_name() -> None:
+    assert labkit.monitor is monitor
+
+
+def test_records_the_machine_and_own_metrics(mon: Monitor) -> None:
+    wait_until(lambda: len(mon.recording) >= 2)
+    mon.metric("images/s", 120)
+    wait_until(lambda: any(series.key == "own.images/s" for series in mon.recording.series))
+    assert {"cpu", "memory"} <= {series.key for series in mon.recording.series}
+    assert np.nanmax(mon.recording.values("own.images/s")) == 120
+    times, _ = mon.recording.samples()
+    assert (np.diff(times) > 0.05).all()
+
+
+def test_text_is_one_deterministic_line(mon: Monitor) -> None:
+    assert repr(mon) == "labkit monitor (live plot of this machine and of your own metrics)"
+    assert mon._repr_mimebundle_() == {"text/plain": repr(mon)}
+
+
+def test_twenty_monitors_share_one_thread() -> None:
+    many = [monitor(0.1) for _ in range(20)]
+    assert sampler_threads() == 1
+    for one in many:
+        one.stop()
+    wait_until(lambda: sampler_threads() == 0)
+
+
+def test_forgotten_monitor_ends_the_thread_at_once(mon: Monitor) -> None:
+    mon.stop()
+    wait_until(lambda: sampler_threads() == 0)
+    other = monitor(0.1)
+    assert sampler_threads() == 1
+    del other
+    gc.collect()
+    wait_until(lambda: sampler_threads() == 0, 1.0)
+
+
+def test_stop_keeps_the_last_metric_and_ends_sampling(mon: Monitor) -> None:
+    wait_until(lambda: len(mon.recording) >= 1)
+    mon.metric("loss", 0.25)
+    mon.stop()
+    mon.stop()
+    assert mon.recording.values("own.loss")[-1] == 0.25
+    assert not mon.running
+    count = len(mon.recording)
+    time.sleep(0.3)
+    assert len(mon.recording) == count
+
+
+def test_span_is_recorded_also_when_its_body_fails(mon: Monitor) -> None:
+    with mon.span("fine"):
+        time.sleep(0.05)
+    with pytest.raises(ZeroDivisionError), mon.span("broken"):
+        _ = 1 / 0
+    fine, broken = mon.recording.spans
+    assert fine.end is not None
+    assert 0.04 < fine.end - fine.start < 1
+    assert broken.end is not None
+
+
+def test_metric_and_span_cost_microseconds(mon: Monitor) -> None:
+    started = time.process_time()
+    for number in range(10_000):
+        mon.metric("loss", number)
+        with mon.span("step"):
+            pass
+    assert (time.process_time() - started) / 10_000 < 1e-4
+
+
+@pytest.mark.parametrize("interval", [0, 0.05, -1, 1e9, float("nan"), "fast", None])
+def test_impossible_intervals_are_explained(interval: object) -> None:
+    with pytest.raises(LabkitError, match="in seconds, from"):
+        monitor(interval)  # type: ignore[arg-type]
+
+
+def test_figure_before_the_first_sample_is_explained() -> None:
+    new = monitor(60)
+    with pytest.raises(LabkitError, match="first sample comes after"):
+        new.figure()
+    new.stop()
+
+
+def test_save_and_load_through_the_monitor(mon: Monitor, tmp_path: Path) -> None:
+    with mon.span("work"):
+        wait_until(lambda: len(mon.recording) >= 2)
+    mon.stop()
+    back = load(mon.save(tmp_path / "run"))
+    assert back.spans == mon.recording.spans
+    np.testing.assert_array_equal(back.samples()[1], mon.recording.samples()[1])
+
+
+def recorded() -> Recording:
+    cpu = Series("cpu", "CPU", "%", "measured", "cpu")
+    emulated = Series("emulator", "Emulated GPU", "%", "emulated", "emulator")
+    hot = Series("gpu.0.temperature", "GPU 0 temperature", "°C", "measured", "gpu temperature", hidden=True)
+    speed = Series("own.images/s", "images/s", "images/s", "measured", "own")
+    accuracy = Series("own.accuracy %", "accuracy %", "%", "modelled", "own")
+    recording = Recording(0.5)
+    for number in range(10):
+        values = {cpu: 10.0 * number, emulated: 50.0, hot: 40.0, accuracy: 1.0}
+        recording.append(number / 2, {**values, speed: 100.0 if number % 3 == 0 else None}, {})
+    recording.end(recording.begin("training", 1.0), 3.0)
+    recording.end(recording.begin("launch", 3.5), 3.6)
+    return recording
+
+
+def test_figure_has_a_panel_for_shares_and_one_for_each_other_unit() -> None:
+    figure = recording_figure(recorded())
+    panels = {trace.name: trace.yaxis for trace in figure.data}
+    assert panels["CPU (%), measured"] == panels["Emulated GPU (%), emulated"]
+    assert len(set(panels.values())) == 4
+    assert panels["accuracy %, modelled"] != panels["CPU (%), measured"]
+    titles = [figure.layout[axis].title.text for axis in ("yaxis", "yaxis2", "yaxis3", "yaxis4")]
+    assert titles == ["%", "°C", "%", "images/s"]
+
+
+def test_figure_dashes_what_is_not_measured_and_hides_what_is_hidden() -> None:
+    traces = {trace.name: trace for trace in recording_figure(recorded()).data}
+    assert traces["Emulated GPU (%), emulated"].line.dash == "dash"
+    assert traces["CPU (%), measured"].line.dash == "solid"
+    assert traces["GPU 0 temperature (°C), measured"].visible == "legendonly"
+    assert list(traces["images/s, measured"].y[:4]) == [100.0, None, None, 100.0]
+
+
+def test_figure_shades_spans_and_marks_brief_ones() -> None:
+    figure = recording_figure(recorded())
+    shapes = [(shape.type, shape.x0, shape.x1) for shape in figure.layout.shapes]
+    assert ("rect", 1.0, 3.0) in shapes
+    assert ("line", 3.5, 3.5) in shapes
+    assert {"training", "launch"} <= {note.text for note in figure.layout.annotations}
+
+
+def test_figure_of_very_many_spans_stays_small_and_says_so() -> None:
+    recording = recorded()
+    for number in range(1000):
+        recording.end(recording.begin("step", number / 300), number / 300 + 0.001)
+    figure = recording_figure(recording)
+    assert len({(shape.x0, shape.x1) for shape in figure.layout.shapes}) <= MAX_DRAWN_SPANS
+    assert "last 200 of 1002 spans" in figure.layout.title.text
+
+
+def test_plain_script_needs_neither_widgets_nor_plotly_until_asked() -> None:
+    script = (
+        "import sys, time, labkit\n"
+        "mon = labkit.monitor(0.1)\n"
+        "with mon.span('work'): time.sleep(0.35)\n"
+        "mon.metric('images/s', 3)\n"
+        "mon.stop()\n"
+        "assert not {'anywidget', 'ipywidgets', 'plotly', 'IPython'} & set(sys.modules)\n"
+        "print(len(mon.figure().data) >= 3)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+
+
+@pytest.mark.skipif(not hasattr(sys.modules["os"], "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_child_of_a_fork_can_use_the_monitor_it_inherited_and_a_new_one(mon: Monitor) -> None:
+    import os
+
+    wait_until(lambda: len(mon.recording) >= 1)
+    child = os.fork()
+    if child == 0:
+        mon.metric("loss", 1)
+        with mon.span("in the child"):
+            pass
+        before = len(mon.recording)
+        new = monitor(0.1)
+        limit = time.monotonic() + 5
+        while not len(new.recording) and time.monotonic() < limit:
+            time.sleep(0.01)
+        os._exit(0 if len(new.recording) and len(mon.recording) == before else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_the_shared_sampler_is_what_monitors_use(mon: Monitor) -> None:
+    wait_until(lambda: sampler.shared().running)

@@ -13,13 +13,17 @@ __version__ = "0.1.0"
 # name -> (module, attribute); attribute None means the module itself.
 _LAZY: dict[str, tuple[str, str | None]] = {
     "cuda": ("labkit.compute.cuda", None),
+    "as_numba": ("labkit.compute.emulator.interop", "as_numba"),
     "hardware": ("labkit.hardware", None),
     "KernelError": ("labkit.errors", "KernelError"),
     "LabkitError": ("labkit.errors", "LabkitError"),
     "doctor": ("labkit.hardware.doctor", "doctor"),
     "lesson": ("labkit.course.header", "lesson"),
+    "inspect": ("labkit.compute.emulator.inspection", "inspect"),
     "monitor": ("labkit.widgets.monitor", "monitor"),
+    "read": ("labkit.widgets.read", "read"),
     "exercise": ("labkit.course", "exercise"),
+    "fabric": ("labkit.network.fabric.machine", "fabric"),
     "exercises": ("labkit.course", "exercises"),
     "progress": ("labkit.course", "progress"),
     "ranks": ("labkit.network.ranks", "ranks"),
@@ -29,8 +33,10 @@ _LAZY: dict[str, tuple[str, str | None]] = {
 __all__ = ["__version__", *_LAZY]
 
 if TYPE_CHECKING:
-    from labkit import hardware
     import labkit.compute.cuda as cuda
+    from labkit import hardware
+    from labkit.compute.emulator.inspection import inspect
+    from labkit.compute.emulator.interop import as_numba
     from labkit.course import exercise, exercises, progress
     from labkit.course.header import lesson
     from labkit.errors import KernelError, LabkitError
@@ -38,6 +44,7 @@ if TYPE_CHECKING:
     from labkit.network.context import rank_context
     from labkit.network.ranks import ranks
     from labkit.widgets.monitor import monitor
+    from labkit.widgets.read import read
 
 
 def __getattr__(name: str) -> Any:
@@ -49,6 +56,16 @@ def __getattr__(name: str) -> Any:
     value = target if attribute is None else getattr(target, attribute)
     globals()[name] = value
     return value
+
+
+def load_ipython_extension(ipython: Any) -> None:
+    """``%load_ext labkit``: from here on ``from numba import cuda`` runs on the emulator where there is no GPU."""
+    importlib.import_module("labkit.compute.emulator.interop").load_ipython_extension(ipython)
+
+
+def unload_ipython_extension(ipython: Any) -> None:
+    """``%unload_ext labkit``: ``numba.cuda`` is numba's again."""
+    importlib.import_module("labkit.compute.emulator.interop").unload_ipython_extension(ipython)
 
 
 def __dir__() -> list[str]:

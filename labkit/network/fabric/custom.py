@@ -36,7 +36,7 @@ def from_yaml(source: str | os.PathLike[str]) -> Topology:
     LabkitError
         For a file that cannot be read, is not YAML, or is a topology of another tool.
     """
-    text, where = _text(source)
+    text, where = text_of(source)
     return from_mapping(_parsed(text, where), where)
 
 
@@ -92,9 +92,10 @@ def _node(graph: Any, name: Any, where: str) -> dict[str, Any]:
     return facts
 
 
-def _text(source: str | os.PathLike[str]) -> tuple[str, str]:
+def text_of(source: str | os.PathLike[str]) -> tuple[str, str]:
+    """A text and what to call it: the source itself if it has several lines, else the file of that name."""
     if isinstance(source, str) and "\n" in source:
-        return source, "the YAML text"
+        return source, "the text"
     where = os.fspath(source)
     try:
         with open(where, encoding="utf-8") as stream:

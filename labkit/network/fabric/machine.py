@@ -12,7 +12,7 @@ import numpy as np
 
 from labkit.errors import LabkitError
 from labkit.hardware.units import parse
-from labkit.network.fabric import collectives, custom, protocols, shapes, systems
+from labkit.network.fabric import collectives, custom, pasted, protocols, shapes, systems
 from labkit.network.fabric.execute import Outcome, execute
 from labkit.network.fabric.result import CollectiveResult, LinkLoads, Timeline
 from labkit.network.fabric.schedule import Schedule, from_list
@@ -34,6 +34,8 @@ SHAPES: dict[str, Callable[..., Topology]] = {
     "pcie-tree": shapes.pcie_tree,
     "rail": systems.rail,
 }
+LARGE = 2.0**36  # bytes; large enough that what a message costs beside its bytes no longer shows
+FILES = (".yaml", ".yml", ".txt", ".log", ".xml")
 CHUNKS = {"double-tree": 32, "chain": 16, "nvls": 16, "in-switch": 16}
 
 
@@ -46,7 +48,8 @@ def fabric(name: str | os.PathLike[str] | Topology, **shape: Any) -> Fabric:
         A server: ``dgx-v100``, ``dgx-a100``, ``dgx-h100``, ``hgx-b200``, ``nvl72``, ``bm-gpu4-8`` (with `nodes`,
         `network`, `oversubscription`); a shape: ``star``, ``ring``, ``full-mesh`` (`nodes`), ``torus`` (`dims`),
         ``fat-tree`` (`k`, `oversubscription`), ``dragonfly`` (`groups`, `routers`, `hosts`), ``pcie-tree``,
-        ``rail`` (`nodes`, `server`), most of them with `link`, `bandwidth`, `latency`; or a YAML file.
+        ``rail`` (`nodes`, `server`), most of them with `link`, `bandwidth`, `latency`; or a file, or its text: YAML
+        (see `labkit.network.fabric.custom`), ``nvidia-smi topo -m`` (with `gpu`, the card) or NCCL's topology XML.
 
     Raises
     ------
@@ -60,8 +63,8 @@ def fabric(name: str | os.PathLike[str] | Topology, **shape: Any) -> Fabric:
     """
     if isinstance(name, Topology):
         return Fabric(name)
-    if not isinstance(name, str) or name.endswith((".yaml", ".yml")) or "\n" in name:
-        return Fabric(custom.from_yaml(name))
+    if not isinstance(name, str) or "\n" in name or os.path.splitext(name)[1] in FILES:
+        return Fabric(_from_file(name, **shape))
     maker = SHAPES.get(name) or (_server(name) if name in systems.systems() else None)
     if maker is None:
         known = [*SHAPES, *systems.systems()]
@@ -76,6 +79,12 @@ def fabric(name: str | os.PathLike[str] | Topology, **shape: Any) -> Fabric:
         if "argument" not in str(error):
             raise
         raise LabkitError(f"The fabric {name!r} cannot be built: {str(error).split('() ')[-1]}.") from None
+
+
+def _from_file(source: str | os.PathLike[str], gpu: str | None = None) -> Topology:
+    """YAML, or a report of nvidia-smi or NCCL; the text itself, or a file."""
+    text = custom.text_of(source)[0]
+    return pasted.from_report(text, gpu) if pasted.is_report(text) else custom.from_yaml(source)
 
 
 def _server(name: str) -> Callable[..., Topology]:
@@ -145,6 +154,16 @@ class Fabric:
         """Everyone sends an n-th of its `size` to everyone."""
         return self._collective("all_to_all", size, algorithm, **options)
 
+    def limit(self, operation: str = "all_reduce", algorithm: str | None = None, **options: Any) -> float:
+        """Algorithm bandwidth, bytes/s, that sizes grow into: how many more bytes a second more of time moves."""
+        if operation not in collectives.ALGORITHMS:
+            raise LabkitError(f"{operation!r} is no collective: use {', '.join(collectives.ALGORITHMS)}.")
+        way = {} if algorithm is None else {"algorithm": algorithm}
+        once, twice = (
+            getattr(self, operation)(size, **way, **options).seconds for size in (LARGE, 2 * LARGE)
+        )
+        return float(LARGE / (twice - once))
+
     def run(
         self,
         messages: Sequence[tuple[int, int, Any, Sequence[int]]],
@@ -167,6 +186,7 @@ class Fabric:
         self, operation: str, size: str | float, algorithm: str, **options: Any
     ) -> CollectiveResult:
         plan_for, count = collectives.algorithm(operation, algorithm), parse(size, "size")
+        asked = {key: value for key, value in options.items() if key != "timeline"}
         mates, options = _team(self.topology, options)
         own = {key: options.pop(key) for key in ("in_order", "columns") if key in options}
         try:
@@ -174,7 +194,10 @@ class Fabric:
         except TypeError:
             raise LabkitError(f"The {algorithm} {operation} takes no {' or '.join(own)}.") from None
         result = self._run(operation, count, algorithm, mates, plan, **options)
-        return result if self.calibration is None else self.calibration.applied(result)
+        if self.calibration is None:
+            return result
+        plain = self.calibrated(None)
+        return self.calibration.applied(result, plain.limit(operation, algorithm=algorithm, **asked))
 
     def _run(
         self,

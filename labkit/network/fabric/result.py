@@ -130,8 +130,8 @@ class CollectiveResult:
 
     def __repr__(self) -> str:
         return (
-            f"CollectiveResult({self.operation} {self.algorithm}, {show_bytes(self.size_bytes)} on {self.ranks} ranks of "
-            f"{self.fabric}: {show_time(self.seconds)}, {show_rate(self.algorithm_bandwidth)} algorithm and "
+            f"CollectiveResult({self.operation} {self.algorithm}, {show_bytes(self.size_bytes)} on {self.ranks} ranks "
+            f"of {self.fabric}: {show_time(self.seconds)}, {show_rate(self.algorithm_bandwidth)} algorithm and "
             f"{show_rate(self.bus_bandwidth)} bus bandwidth, hot link {self.hot.name}, {self.label})"
         )
 

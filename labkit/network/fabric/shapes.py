@@ -149,7 +149,8 @@ def dragonfly(
             "A dragonfly of one host has nobody to talk to: ask for more groups, routers or hosts."
         )
     afford("dragonfly", count, count + groups * routers, 2 * count + groups * (routers**2 + groups))
-    graph, gpus = new_graph(), []
+    graph = new_graph()
+    gpus: list[str] = []
     down = given(link, bandwidth, latency, "host->router")
     across = given(link, bandwidth, latency, "router->router", between_switches=True)
     for group, router in itertools.product(range(groups), range(routers)):
@@ -174,7 +175,8 @@ def pcie_tree(
     `socket_link` is the bandwidth between the two sockets; without one it is taken to be that of one slot.
     """
     sockets, switches, gpus = whole(sockets, "sockets"), whole(switches, "switches"), whole(gpus, "gpus")
-    slot, graph, names = wire(f"pcie{whole(generation, 'generation', 3)}"), new_graph(), []
+    slot, graph = wire(f"pcie{whole(generation, 'generation', 3)}"), new_graph()
+    names: list[str] = []
     between = slot if socket_link is None else custom(socket_link, slot.latency, "between the sockets")
     for socket, switch in itertools.product(range(sockets), range(switches)):
         cpu, below = f"cpu{socket}", f"pcie{socket}.{switch}"

@@ -85,7 +85,7 @@ def _server(graph: Any, server: int, facts: dict[str, Any], network: bool) -> li
 def _sockets(graph: Any, server: int, switches: int, slot: Wire) -> None:
     """Two CPUs, each with half of the PCIe switches."""
     cpus = [add_node(graph, f"n{server}.cpu{socket}", "cpu", level=2, server=server) for socket in (0, 1)]
-    cable(graph, *cpus, slot)
+    cable(graph, cpus[0], cpus[1], slot)
     for switch in range(switches):
         cable(graph, f"n{server}.pcie{switch}", cpus[2 * switch // switches], slot)
 

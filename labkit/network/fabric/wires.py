@@ -63,7 +63,7 @@ def _latency(link: Link, between_switches: bool) -> float:
     if link.kind == "pcie":
         return _middle("pcie-switch")
     if link.kind == "tpu-ici":
-        return sum((link.latency_us or (1.0, 1.0))) / 2 * 1e-6
+        return sum(link.latency_us or (1.0, 1.0)) / 2 * 1e-6
     switch = _middle(_SWITCHES.get(link.id, "ethernet-switch-cut-through"))
     ends = _middle("rdma-write-back-to-back") if link.kind == "infiniband" else _middle("roce")
     return switch if between_switches else (ends + switch) / 2

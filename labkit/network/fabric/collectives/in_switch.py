@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,8 @@ def nvls(team: Team, size: float) -> Schedule:
         raise LabkitError(
             "'nvls' needs one switch that all ranks are joined to: use 'in-switch', or one server."
         )
-    switch, ranks, sends = n, range(n), []
+    switch, ranks = n, range(n)
+    sends: Sends = []
     for rank in ranks:
         sends.append((rank, switch, size, []))
     sends.append(
@@ -94,7 +96,7 @@ def _reducing(team: Team, paths: dict[Any, Any]) -> dict[int, int]:
         stops = [node for node in path[:-1] if nodes[node]["kind"] in ("switch", "nvswitch")] + [path[-1]]
         if unable := [stop for stop in stops[:-1] if not nodes[stop].get("reduces", True)]:
             raise LabkitError(f"{unable[0]} in {team.topology.name} cannot add: use 'ring' or 'double-tree'.")
-        for over, under in zip(stops, stops[1:], strict=False):
+        for over, under in itertools.pairwise(stops):
             above[place[under]] = place[over]
     return above
 

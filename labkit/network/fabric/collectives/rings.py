@@ -29,7 +29,8 @@ def all_gather(team: Team, size: float, in_order: bool = True) -> Steps:
 
 def broadcast(team: Team, size: float) -> Schedule:
     """A chain from the first rank to the last; with c chunks T = (n - 2 + c)(alpha + size / (c beta))."""
-    n, sends = team.size, []
+    n = team.size
+    sends: list[tuple[int, int, float, list[int]]] = []
     for group in team.groups.tolist():
         first = len(sends)
         for i in range(n - 1):

@@ -68,7 +68,8 @@ def _tree(order: list[int], size: float, sends: list[tuple[int, int, float, list
     children: dict[int, list[int]] = {number: [] for number in range(n)}
     for number in range(1, n):
         children[parent(number, n)].append(number)
-    upward, first = {}, len(sends)
+    upward: dict[int, int] = {}
+    first = len(sends)
     for number in sorted(range(1, n), key=lambda each: _height(each, children)):
         upward[number] = first + len(upward)
         waits = [upward[child] for child in children[number]]

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from labkit.errors import KernelError, LabkitError
     from labkit.hardware.doctor import doctor
     from labkit.network.context import rank_context
+    from labkit.network.fabric.machine import fabric
     from labkit.network.ranks import ranks
     from labkit.widgets.monitor import monitor
     from labkit.widgets.read import read

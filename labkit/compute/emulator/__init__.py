@@ -10,10 +10,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from labkit.compute.emulator.findings import Finding
     from labkit.compute.emulator.kernel import EmulatedKernel, jit
-    from labkit.compute.emulator.sanitizer import Finding, launch
+    from labkit.compute.emulator.sanitizer import launch
 
-_LAZY = {"EmulatedKernel": "kernel", "jit": "kernel", "Finding": "sanitizer", "launch": "sanitizer"}
+_LAZY = {"EmulatedKernel": "kernel", "jit": "kernel", "Finding": "findings", "launch": "sanitizer"}
 __all__ = ["EmulatedKernel", "Finding", "jit", "launch"]
 
 

@@ -17,7 +17,7 @@ from labkit.compute.emulator.warp_calls import WARP
 if TYPE_CHECKING:
     from labkit.compute.emulator.lower import Lowering
 
-NO_OPERATION = {"threadfence", "threadfence_block", "threadfence_system", "syncwarp", "nanosleep"}
+NO_OPERATION = {"threadfence", "threadfence_block", "threadfence_system", "nanosleep"}
 ATOMIC_NAMES = {
     "add",
     "sub",

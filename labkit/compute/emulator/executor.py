@@ -231,6 +231,7 @@ class ChunkRun:
                 if group.n != self.alive:
                     self.wait(group, block)
                     return
+                self.passed(block, None)
                 after = block.then
             else:
                 self.leave(group, end)
@@ -314,6 +315,9 @@ class ChunkRun:
         else:
             complete = (arrived == self.live) & (arrived > 0)
         self.check_same_barrier(members, complete)
+        if complete.any():
+            opened = next(g.waits_at for g in self.waiting if g.waits_at is not None)
+            self.passed(opened, complete)
         staying: list[Group] = []
         for group, blocks in zip(self.waiting, members, strict=True):
             free = complete[blocks]
@@ -330,6 +334,9 @@ class ChunkRun:
             staying.append(group)
         self.waiting = staying
         return bool(self.ready)
+
+    def passed(self, block: Block, blocks: np.ndarray | None) -> None:
+        """Hook for observers: thread blocks (a mask over the chunk's, or None for all) have passed a barrier."""
 
     def check_same_barrier(self, members: list[np.ndarray], complete: np.ndarray) -> None:
         """Threads of one block that wait at different barriers would wait for ever."""

@@ -210,7 +210,9 @@ class Prepared:
         """Every dynamic shared array of a block starts at the same place."""
         count = self.sharedmem // dtype.itemsize
         flat = memory[:, : count * dtype.itemsize].copy() if self.sharedmem % dtype.itemsize else memory
-        return Array(flat.reshape(-1).view(dtype), (count,), (1,), "", "shared")
+        array = Array(flat.reshape(-1).view(dtype), (count,), (1,), "", "shared")
+        array.aliased = sum(origin[0] == "dynamic" for origin in self.program.arrays) > 1
+        return array
 
     def frame(self) -> list[Any]:
         frame: list[Any] = [None] * len(self.program.slots)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from labkit.compute.emulator.program import Site
 if TYPE_CHECKING:
     from labkit.compute.emulator.executor import Group
 
+_serial_numbers = itertools.count()
 PRINTED_LINES = 4096
 Offset = Any  # np.integer for all lanes, an Affine, or an int64 array with one offset a lane
 
@@ -36,6 +38,12 @@ class Array:
         self.space = space
         self.lengths = tuple(np.int64(n) for n in shape)
         self.fields: dict[str, Array] = {}
+        # for observers: who touched what, what has been written, whether other arrays overlap, and two identities
+        self.shadow: Any = None
+        self.initialized: np.ndarray | None = None
+        self.aliased = False
+        self.serial = next(_serial_numbers)
+        self.address = (flat.__array_interface__["data"][0], flat.strides[0])
         self.copy_size = prod(shape) if space in ("shared", "local") else 0
 
     def field(self, name: str) -> Array:
@@ -130,6 +138,9 @@ class Memory:
         if group.n > room > 0:
             print(f"... (a kernel prints at most {PRINTED_LINES} lines)")
         self.printed += group.n
+
+    def syncwarp(self, group: Group, mask: Any) -> None:
+        """Hook for observers: lanes of a warp run in step, and every write is visible at once."""
 
     def absent_lane(self, group: Group, absent: np.ndarray, target: np.ndarray, site: int) -> None:
         """Hook for observers: some lanes asked a lane that is not there."""

@@ -151,9 +151,9 @@ def _from_history(function: Callable) -> tuple[list[str], int] | None:
     """Look the function up in what has been run: cells under %%time and the like compile under another name."""
     candidates = ["".join(entry[2]) for entry in list(linecache.cache.values()) if len(entry) > 2]
     try:
-        history = get_ipython().user_ns.get("In", [])  # type: ignore[name-defined]
-        candidates += list(history)
-    except NameError:
+        # the cells as they were typed: what "In" holds has magics turned into calls, and their bodies into strings
+        candidates += list(get_ipython().history_manager.input_hist_raw)  # type: ignore[name-defined]
+    except (NameError, AttributeError):
         pass
     for text in reversed(candidates):
         if f"def {function.__name__}" not in text:

@@ -48,6 +48,12 @@ def counting_barrier(mode: str) -> Handler:
     return lower
 
 
+def syncwarp(lo: Lowering, node: ast.Call) -> Value:
+    mask = [*positional(lo, node, len(node.args)), lo.const(np.uint32(0xFFFFFFFF))][0]
+    lo.b.do(f"M.syncwarp(g, {mask.code})", mask.registers, node.lineno, "barrier")
+    return Static(None)
+
+
 def this_grid(lo: Lowering, node: ast.Call) -> Value:
     return Static(Intrinsic("grid_group"))
 
@@ -111,6 +117,7 @@ def of_the_warp(function: str) -> Handler:
 WARP: dict[str, Handler] = {
     "syncthreads": syncthreads,
     **{f"syncthreads_{mode}": counting_barrier(mode) for mode in ("count", "and", "or")},
+    "syncwarp": syncwarp,
     "cg.this_grid": this_grid,
     "grid_group.sync": grid_sync,
     "shfl_sync": shuffle("index"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -41,6 +40,8 @@ class Stream:
 
     async def async_done(self) -> Stream:
         """Await the work submitted so far."""
+        import asyncio
+
         await asyncio.sleep(0)
         return self
 

@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from functools import partial
 from statistics import median
@@ -81,8 +82,37 @@ def figures(quick: bool) -> Iterator[Figure]:
         yield Figure(f"{name}: times numba's simulator", ratios[-1], "x", "at least", goals.get(name), detail)
     if not quick:
         yield Figure("geometric mean over the above", workloads.geometric_mean(ratios), "x", "at least", 1000)
+    yield from sanitizer_cost(launches, 2 if quick else 8)
     yield from against_compiled_loops(quick)
     yield first_launch()
+    yield million_threads()
+
+
+def sanitizer_cost(launches: dict[str, tuple], repeats: int) -> Iterator[Figure]:
+    """How much slower launches are with the sanitizer on, on the same kernels."""
+    from labkit.compute.emulator.inspection import inspect
+
+    ratios = []
+    for name, (kernel, grid, block, arguments, _, _) in launches.items():
+        configured = kernel[grid, block]
+        plain = timed(partial(configured, *arguments), repeats)
+        watched = timed(partial(inspect, configured, *arguments), repeats)
+        ratios.append(watched / plain)
+        yield Figure(f"{name}: sanitizer on, times slower", ratios[-1], "x")
+    mean = workloads.geometric_mean(ratios)
+    yield Figure("sanitizer on, geometric mean", mean, "x", "at most", 5)
+
+
+def million_threads() -> Figure:
+    """Peak memory of a million-thread saxpy above its inputs, by tracing allocations (NumPy's included)."""
+    n = 1_000_000
+    x, y, out = workloads.numbers(n), workloads.numbers(n), np.zeros(n, np.float32)
+    workloads.saxpy[1, 1](2.0, x, y, out)
+    tracemalloc.start()
+    workloads.saxpy[(n + 255) // 256, 256](2.0, x, y, out)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return Figure("saxpy 1M: peak memory above the arrays", peak / 2**20, "MiB", "at most", 200)
 
 
 def saxpy_loop(a, x, y, out):

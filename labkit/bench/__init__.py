@@ -15,7 +15,9 @@ from dataclasses import asdict, dataclass
 BENCHMARKS = {
     "emulator": "the CUDA emulator against numba's simulator",
     "startup": "import time, memory of a fresh process and of a kernel that has run lesson 01",
+    "readers": "readers of pasted reports: MB a second",
     "monitor": "the live plot: payload and CPU share",
+    "ranks": "a cell's function on 4 ranks: start, failure, own all-reduce, against spawn and torch",
 }
 
 

@@ -1,1 +1,68 @@
-"""Many devices: how they are joined, and what they say to each other."""
+"""Many devices: how they are joined, and what they say to each other.
+
+`ranks` runs a function on N ranks; `isend`, `irecv`, `send`, `recv` and the collectives made of them are for
+use inside; `rehearse` plays a collective without starting a process.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from labkit.network.collectives import (
+        binomial_broadcast,
+        binomial_reduce,
+        hierarchical_all_reduce,
+        pairwise_all_to_all,
+        recursive_halving_doubling,
+        ring_all_gather,
+        ring_all_reduce,
+        ring_reduce_scatter,
+    )
+    from labkit.network.context import rank_context
+    from labkit.network.errors import RankError
+    from labkit.network.p2p import irecv, isend, recv, send
+    from labkit.network.rehearsal import rehearse
+
+_MODULES = {
+    "labkit.network.collectives": (
+        "binomial_broadcast binomial_reduce hierarchical_all_reduce pairwise_all_to_all "
+        "recursive_halving_doubling ring_all_gather ring_all_reduce ring_reduce_scatter"
+    ),
+    "labkit.network.context": "rank_context",
+    "labkit.network.errors": "RankError",
+    "labkit.network.p2p": "irecv isend recv send",
+    "labkit.network.rehearsal": "rehearse",
+}
+_LAZY = {name: module for module, names in _MODULES.items() for name in names.split()}
+
+__all__ = [
+    "RankError",
+    "binomial_broadcast",
+    "binomial_reduce",
+    "hierarchical_all_reduce",
+    "irecv",
+    "isend",
+    "pairwise_all_to_all",
+    "rank_context",
+    "recursive_halving_doubling",
+    "recv",
+    "rehearse",
+    "ring_all_gather",
+    "ring_all_reduce",
+    "ring_reduce_scatter",
+    "send",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'labkit.network' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_LAZY[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

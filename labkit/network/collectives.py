@@ -148,9 +148,7 @@ def binomial_reduce(
 
 
 @_collective("all_reduce", cost.halving_doubling)
-def recursive_halving_doubling(
-    tensor: Any, op: str = "sum", members: Sequence[int] | None = None
-) -> None:
+def recursive_halving_doubling(tensor: Any, op: str = "sum", members: Sequence[int] | None = None) -> None:
     """All-reduce in about 2 log2(p) steps with no more bytes than the ring, when p is a power of two.
 
     Partners swap halves of what they still share, at half the distance each time, then gather back. With

@@ -175,7 +175,9 @@ def ranks(count: int, link: float | str | None = None, latency: float | str | No
             "notebook, and split the work by labkit.rank_context().rank."
         )
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_RANKS:
-        raise LabkitError(f"labkit.ranks({count!r}): the number of ranks is a whole number, 1 to {MAX_RANKS}.")
+        raise LabkitError(
+            f"labkit.ranks({count!r}): the number of ranks is a whole number, 1 to {MAX_RANKS}."
+        )
     rate = None if link is None else parse(link, "rate")
     if rate == 0:
         raise LabkitError("A link of 0 bytes/s never delivers: give it a rate, such as '1Gbit/s'.")
@@ -212,5 +214,3 @@ def _check_function(function: object, limit_s: float) -> None:
 
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-

@@ -61,7 +61,9 @@ class Rehearsal:
         return asdict(self)
 
     def __repr__(self) -> str:
-        return f"Rehearsal({self.name} on {self.ranks} ranks: {self.steps} steps, {len(self.messages)} messages)"
+        return (
+            f"Rehearsal({self.name} on {self.ranks} ranks: {self.steps} steps, {len(self.messages)} messages)"
+        )
 
     def _repr_html_(self) -> str:
         from labkit.hardware.html import table
@@ -142,8 +144,9 @@ class _Stage:
 
     def written_down(self, name: str) -> Rehearsal:
         steps = 1 + max((one.step for one in self.messages), default=-1)
-        states = [tuple(_contributions(self._at(rank, step)) for rank in range(self.ranks)) for step in
-                  range(steps)]
+        states = [
+            tuple(_contributions(self._at(rank, step)) for rank in range(self.ranks)) for step in range(steps)
+        ]
         states.append(tuple(_contributions(data) for data in self.data))
         messages = tuple(sorted(self.messages, key=lambda one: (one.step, one.source, one.to, one.start)))
         return Rehearsal(name, self.ranks, steps, messages, tuple(states))

@@ -122,9 +122,7 @@ class RankResults(Sequence[Any]):
     def _repr_html_(self) -> str:
         from labkit.hardware.html import table
 
-        rows = [
-            (str(rank), f"<code>{escape(_short.repr(value))}</code>") for rank, value in enumerate(self)
-        ]
+        rows = [(str(rank), f"<code>{escape(_short.repr(value))}</code>") for rank, value in enumerate(self)]
         took = f"{len(self)} ranks on {self.backend}, {show_time(self.seconds)} (measured). {self.reason}"
         moved = sum(one.bytes_sent for one in self.traffic)
         sent = f" labkit's own messages carried {show_bytes(moved)}." if moved else ""

@@ -80,7 +80,11 @@ class Timeline:
         """When communication of a rank was under way on both sides: disjoint intervals, in seconds."""
         ready = _ready_times(self.events)
         mine = [one for one in self.events if one.rank == rank and one.kind == "flight"]
-        return intervals.union((ready[one], one.end) for one in mine)
+        # a receive is posted long before its message comes: waiting for it is no communication
+        moving = [(s.start, s.end) for s in self.stretches if s.rank == rank and s.state != "wait"]
+        return intervals.intersection(
+            intervals.union((ready[one], one.end) for one in mine), intervals.union(moving)
+        )
 
     @property
     def overlapped(self) -> float | None:

@@ -25,7 +25,7 @@ class Series:
         ``"measured"``, ``"emulated"`` or ``"modelled"``.
     group : str
         Series of one group are drawn alike: ``cpu``, ``cores``, ``memory``, ``gpu``, ``gpu memory``,
-        ``gpu power``, ``gpu temperature``, ``emulator`` or ``own``.
+        ``gpu power``, ``gpu temperature``, ``emulator``, ``rank compute`` and its kin, or ``own``.
     of : str
         What 100 % or the limit is, for people, e.g. ``"23.5 GiB"``; empty when it says nothing.
     hidden : bool

@@ -107,4 +107,11 @@ def _buttons(milliseconds: int) -> dict[str, Any]:
 def _slider(titles: list[str]) -> dict[str, Any]:
     jump = {"frame": {"duration": 0, "redraw": True}, "mode": "immediate", "transition": {"duration": 0}}
     steps = [{"label": title, "method": "animate", "args": [[title], jump]} for title in titles]
-    return {"steps": steps, "x": 0.24, "len": 0.76, "y": 0, "pad": {"t": 8}, "currentvalue": {"visible": False}}
+    return {
+        "steps": steps,
+        "x": 0.24,
+        "len": 0.76,
+        "y": 0,
+        "pad": {"t": 8},
+        "currentvalue": {"visible": False},
+    }

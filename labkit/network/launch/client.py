@@ -9,7 +9,6 @@ import os
 import select
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import threading
@@ -151,5 +150,3 @@ def end_ranks(to: ForkServer, limit_s: float = 4.0) -> None:
             if message is None or message.get("ended"):
                 return
         os.killpg(to.process.pid, signal.SIGKILL)  # a server that no longer answers takes its ranks along
-
-

@@ -19,12 +19,34 @@ COMPUTE, COMMUNICATE, WAIT, FINISHED = (STATES.index(name) for name in STATES[1:
 # struct tcp_info of linux/tcp.h: 8 bytes, 24 words, then four 64-bit counters of which these are the last two.
 _TCP_INFO, _COUNTERS = getattr(socket, "TCP_INFO", 11), struct.Struct("QQ")
 _COUNTERS_AT = 120
-_PATCHED = (
-    "all_gather all_gather_coalesced all_gather_into_tensor all_gather_object all_reduce "
-    "all_reduce_coalesced all_to_all all_to_all_single barrier batch_isend_irecv broadcast "
-    "broadcast_object_list gather gather_object irecv isend monitored_barrier recv recv_object_list reduce "
-    "reduce_scatter reduce_scatter_tensor scatter scatter_object_list send send_object_list"
-).split()
+_PATCHED = [
+    "all_gather",
+    "all_gather_coalesced",
+    "all_gather_into_tensor",
+    "all_gather_object",
+    "all_reduce",
+    "all_reduce_coalesced",
+    "all_to_all",
+    "all_to_all_single",
+    "barrier",
+    "batch_isend_irecv",
+    "broadcast",
+    "broadcast_object_list",
+    "gather",
+    "gather_object",
+    "irecv",
+    "isend",
+    "monitored_barrier",
+    "recv",
+    "recv_object_list",
+    "reduce",
+    "reduce_scatter",
+    "reduce_scatter_tensor",
+    "scatter",
+    "scatter_object_list",
+    "send",
+    "send_object_list",
+]
 
 
 class Meter:
@@ -63,9 +85,7 @@ class Meter:
         if self._depth == 1:
             self._since = time.monotonic()
             self._calls += 1
-            self._board.set(
-                self._rank, since=self._since, call=call, calls=self._calls, state=COMMUNICATE
-            )
+            self._board.set(self._rank, since=self._since, call=call, calls=self._calls, state=COMMUNICATE)
 
     def leave(self) -> None:
         if threading.get_ident() != self._thread:

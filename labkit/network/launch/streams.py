@@ -52,7 +52,9 @@ class Stream:
         self._show(b"\n" if self._partial else b"")
         left_out = self.total - self._shown - len(self._tail)
         if left_out:
-            self._write(f"[... {left_out:,} of {self.total:,} bytes that it wrote to {self.name} left out ...]")
+            self._write(
+                f"[... {left_out:,} of {self.total:,} bytes that it wrote to {self.name} left out ...]"
+            )
         self._show(self._tail + b"\n" if self._tail else b"")
         os.close(self.pipe)
 

@@ -48,7 +48,9 @@ def _sentence(function: Callable[..., Any], args: tuple[Any, ...], error: Except
 def _why(error: Exception) -> str:
     if isinstance(error, parcel.CannotTravel):
         return str(error)
-    return f"something that only this process has ({type(error).__name__}: {error}); make it inside the function"
+    return (
+        f"something that only this process has ({type(error).__name__}: {error}); make it inside the function"
+    )
 
 
 def _luggage(function: Callable[..., Any], args: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:

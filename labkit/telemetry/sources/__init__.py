@@ -25,9 +25,10 @@ class Source(Protocol):
 
 
 def default_sources() -> list[Source]:
-    """The sources of this machine: GPUs first, then its processor and memory, then the emulator."""
+    """The sources of this machine: GPUs first, then its processor and memory, the emulator, ranks."""
     from labkit.telemetry.sources.emulator import EmulatorSource
     from labkit.telemetry.sources.host import HostSource
     from labkit.telemetry.sources.nvml import NvmlSource
+    from labkit.telemetry.sources.ranks import RanksSource
 
-    return [NvmlSource(), HostSource(), EmulatorSource()]
+    return [NvmlSource(), HostSource(), EmulatorSource(), RanksSource()]

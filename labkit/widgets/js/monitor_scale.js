@@ -46,8 +46,9 @@ function entriesOf(series) {
 function entry(series, group, members, number) {
   const first = series[members[0]];
   const family = members.length > 1 || group === "cores";
-  const kind = group.replace(/^gpu ?/, "");
-  const plural = group === "cores" ? `${members.length} cores` : `${members.length} GPUs${kind ? " " + kind : ""}`;
+  const kind = group.replace(/^(gpu|rank) ?/, "");
+  const what = group === "cores" ? "cores" : group.startsWith("rank") ? "ranks" : "GPUs";
+  const plural = `${members.length} ${what}${kind && what !== "cores" ? " " + kind : ""}`;
   return {
     id: family ? group : `${group}/${first.name}`,
     label: family ? (members.length === 1 ? "1 core" : plural) : first.name,

@@ -1,0 +1,64 @@
+"""The ranks of the run that is going on: what each does, and the bytes it moves."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+from labkit.telemetry.series import Reading, Series
+
+LIVE = "labkit.network.live"
+_TOO_SOON = "the rank has just started"
+# field of a rank's state, key and name of the series, unit, what a second of it is in that unit
+_RATES = (
+    ("compute_s", "compute", "computes", "%", 100.0),
+    ("wait_s", "wait", "waits", "%", 100.0),
+    ("bytes_sent", "sent", "sent", "MB/s", 1e-6),
+    ("bytes_received", "received", "received", "MB/s", 1e-6),
+    ("cpu_s", "cpu", "CPU", "%", 100.0),
+)
+_HIDDEN = ("cpu",)
+
+
+class RanksSource:
+    """For each rank: the share of each interval that it computed and waited (the rest it communicated), the
+    bytes that its connections delivered and received, and its processor time (100 % is one core).
+
+    Waiting is told from communicating every 50 ms. The module that knows the ranks is looked for, never
+    imported: a process that has run none pays nothing, and between runs there are no readings.
+    """
+
+    def __init__(self) -> None:
+        self._before: dict[int, tuple[float, Any]] = {}  # process -> when, and what it was
+
+    def read(self) -> list[Reading]:
+        module = sys.modules.get(LIVE)
+        states = module.active() if module is not None else ()
+        now = time.monotonic()
+        before, self._before = self._before, {state.process: (now, state) for state in states}
+        return [reading for state in states for reading in _readings(state, now, before.get(state.process))]
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+def _readings(state: Any, now: float, before: tuple[float, Any] | None) -> list[Reading]:
+    found = []
+    for field, key, name, unit, scale in _RATES:
+        series = Series(
+            f"rank.{state.rank}.{key}",
+            f"Rank {state.rank} {name}",
+            unit,
+            "measured",
+            f"rank {key}",
+            hidden=key in _HIDDEN,
+        )
+        if before is None or now <= before[0]:
+            found.append(Reading(series, None, _TOO_SOON))
+        else:
+            moved = getattr(state, field) - getattr(before[1], field)
+            rate = scale * moved / (now - before[0])
+            shown = min(100.0, rate) if field in ("compute_s", "wait_s") else rate
+            found.append(Reading(series, max(0.0, shown)))
+    return found

@@ -175,18 +175,35 @@ def _measured(scaling: Scaling) -> list[dict[str, Any]]:
 
 def processors(rates: Sequence[Rates]) -> Any:
     """Operations a second against bytes a second, a point a processor; hollow: peaks of data sheets."""
-    upwards = {rate.name: index % 2 for index, rate in enumerate(sorted(rates, key=lambda r: r.bytes_per_s))}
-    traces = [
-        _processor(rate, colour, upwards[rate.name]) for rate, colour in zip(rates, _colours(), strict=False)
-    ]
+    ordered = sorted(rates, key=lambda rate: rate.bytes_per_s)
     layout = {
         "xaxis": theme.axis(
             "bytes/s to and from its own memory", **_decades([r.bytes_per_s for r in rates], "B/s", 0.4)
         ),
         "yaxis": theme.axis("float32 operations/s", **_decades([r.flops for r in rates], "FLOP/s", 0.5)),
-        "showlegend": False,
     }
+    kinds = (("measured", theme.ORANGE, "circle"), ("data sheet", theme.BLUE, "circle-open"))
+    traces = [_processors(ordered, *kind) for kind in kinds if any(rate.how == kind[0] for rate in rates)]
     return theme.figure(traces, layout, "What a processor does in a second", height=440)
+
+
+def _processors(ordered: Sequence[Rates], how: str, colour: str, symbol: str) -> dict[str, Any]:
+    """The points of one kind; names stand above and below in turn, so that neighbours leave each other room."""
+    shown = [
+        (rate, ("top center", "bottom center")[i % 2]) for i, rate in enumerate(ordered) if rate.how == how
+    ]
+    return {
+        "type": "scatter",
+        "mode": "markers+text",
+        "name": how if how == "measured" else "peak, data sheet",
+        "x": [rate.bytes_per_s for rate, _ in shown],
+        "y": [rate.flops for rate, _ in shown],
+        "text": [rate.name for rate, _ in shown],
+        "textposition": [place for _, place in shown],
+        "hovertext": [rate.source for rate, _ in shown],
+        "marker": {"size": 14, "color": colour, "symbol": symbol, "line": {"width": 2, "color": colour}},
+        "hovertemplate": "%{text}: %{x:.3s}B/s, %{y:.3s}FLOP/s<br>%{hovertext}<extra></extra>",
+    }
 
 
 def _decades(values: Sequence[float], unit: str, room: float) -> dict[str, Any]:
@@ -199,19 +216,4 @@ def _decades(values: Sequence[float], unit: str, room: float) -> dict[str, Any]:
         "range": [low, high],
         "tickvals": [10.0**power for power in ticks],
         "ticktext": names,
-    }
-
-
-def _processor(rate: Rates, colour: str, upwards: int) -> dict[str, Any]:
-    symbol = "circle" if rate.how == "measured" else "circle-open"
-    return {
-        "type": "scatter",
-        "mode": "markers+text",
-        "name": rate.name,
-        "x": [rate.bytes_per_s],
-        "y": [rate.flops],
-        "text": [f"{rate.name}<br>({rate.how})"],
-        "textposition": "top center" if upwards else "bottom center",
-        "marker": {"size": 14, "color": colour, "symbol": symbol, "line": {"width": 2, "color": colour}},
-        "hovertemplate": f"%{{x:.3s}}B/s, %{{y:.3s}}FLOP/s<br>{rate.how}: {rate.source}<extra></extra>",
     }

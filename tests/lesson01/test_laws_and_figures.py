@@ -141,9 +141,13 @@ def test_speedups_mark_points_beyond_the_cores():
 def test_processors_are_points_at_their_rates():
     found = [rates.SERVER_2020, rates.catalogued("A100")]
     figure = figures.processors(found)
-    server, card = data_of(figure)
-    assert (server["x"], server["y"]) == ([204.8e9], [4.608e12])
-    assert (card["x"], card["y"]) == ([2039e9], [19.5e12])
+    (peaks,) = data_of(figure)
+    assert (peaks["x"], peaks["y"]) == ([204.8e9, 2039e9], [4.608e12, 19.5e12])
+    assert peaks["text"] == ["64-core server CPU (2020)", "A100 SXM4 80 GB"]
+    own = rates.Rates("this machine's CPU", "measured", 1e11, 1e10, "a test")
+    measured, peaks = data_of(figures.processors([*found, own]))
+    assert (measured["name"], measured["x"], measured["marker"]["symbol"]) == ("measured", [1e10], "circle")
+    assert (len(peaks["x"]), peaks["marker"]["symbol"]) == (2, "circle-open")
     ticks = json.loads(figure.to_json())["layout"]["xaxis"]
     assert ticks["ticktext"] == ["100 GB/s", "1 TB/s"]
     assert ticks["tickvals"] == [1e11, 1e12]

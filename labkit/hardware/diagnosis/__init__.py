@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 from labkit.hardware.diagnosis.bandwidth import bandwidth
 from labkit.hardware.diagnosis.case import Case
@@ -13,10 +16,10 @@ from labkit.hardware.diagnosis.links import links
 from labkit.hardware.diagnosis.nccl import nccl
 from labkit.hardware.diagnosis.peers import peers
 from labkit.hardware.diagnosis.stack import stack
-from labkit.hardware.reports import Found, Report, find
+from labkit.hardware.reports import Found, Report, ReportError, decode, find
 from labkit.hardware.reports.text import quote
 
-__all__ = ["Finding", "Reading", "diagnose", "explain"]
+__all__ = ["Finding", "Reading", "diagnose", "diagnose_file", "doctor_from", "explain"]
 
 RULES: tuple[Callable[[Case], Iterable[Finding]], ...] = (
     stack,
@@ -60,8 +63,48 @@ def diagnose(text: str) -> Reading:
 def explain(reports: Iterable[Report]) -> tuple[Finding, ...]:
     """The findings on reports already read, worst first."""
     case = Case(tuple(reports))
-    found = dict.fromkeys(finding for rule in RULES for finding in rule(case))
-    return tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
+    found: dict[str, Finding] = {}
+    for rule in RULES:
+        for finding in rule(case):
+            found.setdefault(finding.message, finding)  # said once, with the first line that shows it
+    return tuple(sorted(found.values(), key=lambda finding: SEVERITIES.index(finding.severity)))
+
+
+def doctor_from(path: str, as_json: bool) -> int:
+    """``labkit doctor --from FILE``: print what the reports in a file say is wrong (``-``: standard input).
+
+    Returns 0 when nothing is wrong, 1 for warnings or when nothing was recognised, 2 for errors.
+    """
+    reading = diagnose_file(path)
+    print(json.dumps(reading.to_dict(), indent=2) if as_json else reading)
+    worst = {finding.severity for finding in reading.findings}
+    return 2 if "error" in worst else 1 if "warning" in worst or not reading.recognised else 0
+
+
+def diagnose_file(path: str) -> Reading:
+    """The reading of a file, or of standard input for ``-``; of one that is no text, a reading that says so.
+
+    Raises
+    ------
+    ReportError
+        When the file cannot be opened.
+    """
+    data = load(path)
+    try:
+        return diagnose(decode(data))
+    except ReportError as error:
+        return Reading((), (Finding("note", str(error), ""),))
+
+
+def load(path: str) -> bytes:
+    """The bytes of a file, or of standard input for ``-``."""
+    try:
+        return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ReportError(
+            f"{path!r} cannot be read ({reason}): name a file with what the tool printed, or '-'."
+        ) from None
 
 
 def _limits(found: Found, text: str) -> Iterable[Finding]:

@@ -27,7 +27,7 @@ class Limit:
 
 def limit(run: NcclTests, case: Case) -> Limit | None:
     """The link that bounds the run; None when the file does not tell it."""
-    card = card_of(tuple(rank.name or "" for rank in run.ranks)) if run.ranks else case.card()
+    card = card_of(tuple(rank.name or "" for rank in run.ranks)) if run.ranks else case.card
     if len(run.hosts) > 1:
         return _network(run, case)
     if card is None:

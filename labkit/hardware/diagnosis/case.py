@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
 
 from labkit.errors import LabkitError
@@ -29,6 +30,7 @@ class Case:
     def all(self, kind: type[R]) -> Iterator[R]:
         return (report for report in self.reports if isinstance(report, kind))
 
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the machine's GPUs, from the first report that tells them."""
         for report in self.reports:
@@ -37,10 +39,12 @@ class Case:
                 return found
         return ()
 
+    @cached_property
     def card(self) -> GPU | None:
         """The catalogue's entry, when all GPUs are of one known kind."""
-        return card_of(self.names())
+        return card_of(self.names)
 
+    @cached_property
     def driver(self) -> tuple[str, str] | None:
         """The driver's version and the line that says so."""
         for report in self.reports:

@@ -123,6 +123,8 @@ def errors(case: Case) -> Iterator[Finding]:
 
 def _explain(error: ErrorSeen, report: PythonErrors) -> Finding | None:
     special = _SPECIAL.get(error.what)
+    if error.what == "unsupported_arch" and "arch" not in error.details and _named(report):
+        return None  # another line says it with the card's name
     if special:
         severity, text = special(error, report)
     elif error.what in _MEANINGS:
@@ -130,6 +132,10 @@ def _explain(error: ErrorSeen, report: PythonErrors) -> Finding | None:
     else:
         return None
     return Finding(severity, text, error.message)
+
+
+def _named(report: PythonErrors) -> bool:
+    return any(error.what == "unsupported_arch" and "arch" in error.details for error in report.errors)
 
 
 def _arch(error: ErrorSeen, report: PythonErrors) -> tuple[str, str]:
@@ -195,7 +201,7 @@ def _old_driver(error: ErrorSeen, report: PythonErrors) -> tuple[str, str]:
 
 def _lost(error: ErrorSeen, report: PythonErrors) -> tuple[str, str]:
     which = error.details.get("gpu") or error.details.get("bus") or ""
-    return "error", f"A GPU {which.strip(':.') + ' ' if which else ''}{LOST}"
+    return "error", f"{f'The GPU at {which}'.rstrip(':.') if which else 'A GPU'} {LOST}"
 
 
 def _xid(error: ErrorSeen, report: PythonErrors) -> tuple[str, str]:
@@ -208,36 +214,53 @@ def _xid(error: ErrorSeen, report: PythonErrors) -> tuple[str, str]:
 
 
 def _memory(error: ErrorSeen, report: PythonErrors) -> tuple[str, str]:
-    holder = dict(error.details)
-    for seen in report.errors:
-        if seen.what == "memory_of_process":
-            holder = {**seen.details, **holder}
-    if "other_pid" in holder:
+    others = _others(error)
+    if others:
+        who = " and ".join(f"process {pid} has {amount}" for pid, amount in others.items())
         return "error", (
-            f"Out of memory, and another process holds part of it: process {holder['other_pid']} has "
-            f"{holder['other']}. "
-            "End it, or choose another GPU with CUDA_VISIBLE_DEVICES; 'nvidia-smi' lists who holds what."
+            f"Out of memory, and another process holds part of it: {who}. End it, or choose another GPU with "
+            "CUDA_VISIBLE_DEVICES; 'nvidia-smi' lists who holds what."
         )
     foreign = _foreign(error)
     if foreign:
         return "error", (
             f"Out of memory, and about {foreign:.3g} GiB of it are held by something other than this "
-            "program's PyTorch. See who with "
-            "'nvidia-smi', and end it or choose another GPU."
+            "program's PyTorch. "
+            "See who with 'nvidia-smi', and end it or choose another GPU."
         )
     return "error", (
-        "Out of memory: the program asks for more than the GPU has left. Make the batch smaller, accumulate "
-        "gradients, use mixed "
-        "precision or activation checkpointing. To see whether another process holds memory, run 'nvidia-smi' next."
+        "Out of memory: the program asks for more than the GPU has left. Make the batch smaller, accumulate gradients, "
+        "use mixed precision or activation checkpointing. To see whether another process holds memory, run "
+        "'nvidia-smi' next."
     )
+
+
+def _bytes(error: ErrorSeen, key: str) -> float | None:
+    try:
+        return parse(error.details[key].replace(" ", ""), "size")
+    except (KeyError, LabkitError):
+        return None
+
+
+def _others(error: ErrorSeen) -> dict[str, str]:
+    """Processes other than this one. PyTorch may list its own by number too: the one that fits its own figures."""
+    holders: dict[str, str] = dict(error.details.get("processes", {}))
+    allocated = _bytes(error, "allocated")
+    if "this_process" in error.details or allocated is None or not holders:
+        return holders
+    own = allocated + (_bytes(error, "unallocated") or 0)
+    distance = {pid: abs(parse(amount.replace(" ", ""), "size") - own) for pid, amount in holders.items()}
+    nearest = min(distance, key=lambda pid: distance[pid])
+    if distance[nearest] < 2 * 2**30:  # a context and its libraries take up to that
+        del holders[nearest]
+    return holders
 
 
 def _foreign(error: ErrorSeen) -> float | None:
     """GiB that neither this program nor nobody holds, when the message tells enough and it is much."""
-    try:
-        total, free = (parse(error.details[key].replace(" ", "")) for key in ("total", "free"))
-        mine = parse((error.details.get("mine") or error.details["reserved"]).replace(" ", ""))
-    except (KeyError, LabkitError):
+    total, free = _bytes(error, "total"), _bytes(error, "free")
+    mine = _bytes(error, "this_process") or _bytes(error, "reserved")
+    if total is None or free is None or mine is None:
         return None
     rest = total - free - mine
     return rest / 2**30 if rest > 0.2 * total else None

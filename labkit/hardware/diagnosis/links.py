@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-from labkit.hardware.diagnosis.case import Case
+from labkit.hardware.diagnosis.case import Case, card_of
 from labkit.hardware.diagnosis.finding import Finding
 from labkit.hardware.records import GPU
 from labkit.hardware.reports.nccl_topo_xml import NcclTopology
@@ -18,14 +18,15 @@ _MEND = "Run 'nvidia-smi nvlink -s' and 'systemctl status nvidia-fabricmanager' 
 
 def links(case: Case) -> Iterator[Finding]:
     for topology in case.all(Topology):
-        yield from _nvlinks(topology, case.card())
+        yield from _nvlinks(topology, case.card)
         yield from _sockets(topology)
         yield from _nics(topology)
     for status in case.all(NVLinkStatus):
+        card = card_of(tuple(gpu.name for gpu in status.gpus))
         for gpu in status.gpus:
-            yield from _ports(status, gpu, case.card())
+            yield from _ports(status, gpu, card)
     for topology_xml in case.all(NcclTopology):
-        yield from _xml_slots(topology_xml, case.card())
+        yield from _xml_slots(topology_xml, case.card)
         yield from _xml_nics(topology_xml)
 
 

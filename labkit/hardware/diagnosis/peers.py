@@ -15,7 +15,7 @@ from labkit.hardware.reports.p2p_test import Matrix, P2PTest
 
 def peers(case: Case) -> Iterator[Finding]:
     for test in case.all(P2PTest):
-        card = card_of(tuple(gpu.name for gpu in test.gpus)) or case.card()
+        card = card_of(tuple(gpu.name for gpu in test.gpus)) or case.card
         yield from _access(test, card)
         yield from _bandwidth(test, card)
         yield from _slow_device(test)

@@ -26,8 +26,13 @@ def stack(case: Case) -> Iterator[Finding]:
             yield from _cpu_only(case, env)
 
 
+def _known(case: Case, env: Environment) -> tuple[str, str] | None:
+    """The driver and the line that names it: this report's own, or another report's of the same machine."""
+    return (env.driver_version, env.quote("driver_version")) if env.driver_version else case.driver
+
+
 def _driver(case: Case, env: Environment) -> Iterator[Finding]:
-    known = case.driver()
+    known = _known(case, env)
     needed = minimum_driver(env.cuda_built or "", "windows" in (env.os or "").lower())
     if known is None or needed is None:
         return
@@ -46,8 +51,8 @@ def _driver(case: Case, env: Environment) -> Iterator[Finding]:
 
 def _cpu_only(case: Case, env: Environment) -> Iterator[Finding]:
     line = env.quote("cuda_built", "pytorch_version")
-    names = env.gpus or case.names()
-    if names or env.driver_version or case.driver():
+    names = env.gpus or case.names
+    if names or _known(case, env):
         what = names[0] if names else "an NVIDIA driver"
         yield Finding(
             "error",
@@ -66,7 +71,7 @@ def _cpu_only(case: Case, env: Environment) -> Iterator[Finding]:
 
 def _architectures(case: Case, env: Environment) -> Iterator[Finding]:
     built = version(env.cuda_built)
-    for name in dict.fromkeys(env.gpus or case.names()):
+    for name in dict.fromkeys(env.gpus or case.names):
         found = capability(name)
         if found is None or built is None:
             continue
@@ -108,7 +113,7 @@ def _dropped_by_wheels(found: str, env: Environment) -> bool:
 def _unavailable(case: Case, env: Environment) -> Iterator[Finding]:
     if env.cuda_available is not False:
         return
-    known = case.driver()
+    known = _known(case, env)
     needed = minimum_driver(env.cuda_built or "")
     if known and needed and (version(known[0]) or ()) < (version(needed) or ()):
         return  # said already

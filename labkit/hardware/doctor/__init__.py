@@ -56,7 +56,15 @@ def main(arguments: list[str]) -> int:
         epilog="Exit status: 0 with a usable GPU, 1 on the emulator, 2 when lessons cannot run.",
     )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    as_json = parser.parse_args(arguments).json
+    parser.add_argument(
+        "--from", dest="source", metavar="FILE", help="diagnose another machine from its reports"
+    )
+    options = parser.parse_args(arguments)
+    as_json = options.json
+    if options.source:
+        from labkit.hardware.diagnosis import doctor_from
+
+        return doctor_from(options.source, as_json)
     report = doctor()
     print(json.dumps(report.to_dict(), indent=2) if as_json else report)
     return report.status

@@ -83,7 +83,7 @@ class _Pass:
         self.open: Reader | None = None
         self.foreign = 0
         self.strays = [reader() for reader in STRAYS]
-        self.order: list[Reader] = []
+        self.order: dict[Reader, None] = {}
 
     def run(self, text: str) -> Found:
         for line in lines(text):
@@ -122,5 +122,4 @@ class _Pass:
         return False
 
     def _note(self, reader: Reader) -> None:
-        if reader not in self.order:
-            self.order.append(reader)
+        self.order.setdefault(reader)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
+from math import isfinite
 from typing import Any, ClassVar
 
 from labkit.hardware.html import table
@@ -104,6 +105,12 @@ def word(text: str | None) -> str | None:
 
 def number(text: str | None) -> float | None:
     """The first number of a value such as ``"70.12 W"``; None where there is none."""
+    try:
+        plain = float(text or "")  # most values are numbers and nothing else
+    except ValueError:
+        pass
+    else:
+        return plain if isfinite(plain) else None
     value = word(text)
     match = _NUMBER.search(value.replace(",", "")) if value else None
     return float(match[0]) if match else None
@@ -111,6 +118,8 @@ def number(text: str | None) -> float | None:
 
 def whole(text: str | None) -> int | None:
     """The first number as an integer, when it is one of reasonable size."""
+    if text and len(text) < 18 and text.isdecimal():
+        return int(text)
     value = number(text)
     return int(value) if value is not None and abs(value) < 1e18 and value == int(value) else None
 

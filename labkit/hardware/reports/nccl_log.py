@@ -156,6 +156,8 @@ class NcclLogReader(Reader):
             self._ring(message)
         elif message.startswith("Trees "):
             self.trees = True
+        elif message.startswith("NCCL version ") and (version := _VERSION.match(message)):
+            self._version(version[1], line)
         elif "NET/" in message or message.startswith("Using network"):
             self._net(message, line)
         elif "NCCL_" in message:
@@ -196,12 +198,10 @@ class NcclLogReader(Reader):
         if (found := _ENV.search(message)) and len(self.environment) < _MOST:
             self.environment.setdefault(found[1], found[2].rstrip("."))
             self.keep(f"env:{found[1]}", line)
-        elif version := _VERSION.match(message):
-            self._version(version[1], line)
 
     def _version(self, version: str, line: str) -> None:
         self.version = self.version or version
-        self.count += 1
+        self.count = max(self.count, 1)
         self.keep("version", line)
 
     def _rank(self, message: str, line: str) -> None:

@@ -150,7 +150,7 @@ class NcclTestsReader(Reader):
         tokens = text.lstrip("# ").split()
         if self.table_seen and tokens and (tokens[0].isdecimal() or self.partial) and self._row(tokens, line):
             return True
-        return self._heading(text, line) or self._summary(text, line)
+        return self._summary(text, line) or self._heading(text, line)
 
     def _heading(self, text: str, line: str) -> bool:
         if name := _NAME.search(text):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from labkit.hardware.reports.base import Reader, Report, Table, show
-from labkit.hardware.reports.error_patterns import PATTERNS, SUSPICIOUS
+from labkit.hardware.reports.error_patterns import PATTERNS, memory, suspicious
 from labkit.hardware.reports.text import quote
 
 _EXCEPTION = re.compile(
@@ -74,10 +74,10 @@ class PythonErrorReader(Reader):
 
     @classmethod
     def starts(cls, line: str) -> bool:
-        return bool(SUSPICIOUS.search(line))
+        return suspicious(line)
 
     def take(self, line: str) -> bool:
-        if not SUSPICIOUS.search(line):
+        if not suspicious(line):
             self.age += 1
             return False
         if (named := _EXCEPTION.search(line)) and not line[:1].isspace():
@@ -99,6 +99,8 @@ class PythonErrorReader(Reader):
         details = {
             key: value for key, value in (found.groupdict() if found else {}).items() if value is not None
         }
+        if what == "out_of_memory":
+            details |= memory(line)
         rank = _RANK.search(line)
         if rank:
             details["rank"] = next(group for group in rank.groups() if group)

@@ -22,4 +22,4 @@ if BACKEND == "gpu" and not TYPE_CHECKING:
 
 else:
     from labkit.compute.emulator.api import *  # noqa: F403
-    from labkit.compute.emulator.api import missing as __getattr__  # noqa: F401
+    from labkit.compute.emulator.api import __getattr__  # noqa: F401

@@ -21,7 +21,7 @@ from labkit.compute.emulator.host.memory import (
     pinned_array,
     pinned_array_like,
 )
-from labkit.compute.emulator.host.names import find as missing  # noqa: F401
+from labkit.compute.emulator.host.names import find as __getattr__  # noqa: F401
 from labkit.compute.emulator.host.streams import (
     default_stream,
     event,

@@ -20,7 +20,7 @@ _EMULATOR = "labkit.compute.emulator"
 # submodule of numba.cuda -> where its names are
 _SUBMODULES = {
     "random": (f"{_EMULATOR}.random",),
-    "types": (f"{_EMULATOR}.typenames", f"{_EMULATOR}.host.names"),
+    "types": (f"{_EMULATOR}.typenames",),
     "vectorizers": (f"{_EMULATOR}.ufunc", f"{_EMULATOR}.gufunc"),
     "kernels": (),
     "kernels.reduction": (f"{_EMULATOR}.reduction",),

@@ -138,3 +138,10 @@ NAMES: dict[str, Any] = {
     "void": void,
     "none": void,
 }
+
+
+def __getattr__(name: str) -> Any:
+    """``types.float32``, as in numba's module of that name."""
+    if name in SCALARS:
+        return SCALARS[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -96,7 +96,14 @@ class Memory:
         self, name: str, array: Array, index: tuple, operands: tuple, group: Group, site: int, needed: bool
     ) -> Any:
         """Read-modify-write, one lane after the other; returns each lane's old value when ``needed``."""
-        offset = per_lane(self.offset(array, index, group, site, "updates"), group.n)
+        return self.update(
+            name, array, self.offset(array, index, group, site, "updates"), operands, group, needed
+        )
+
+    def update(
+        self, name: str, array: Array, offset: Any, operands: tuple, group: Group, needed: bool
+    ) -> Any:
+        offset = per_lane(offset, group.n)
         values = [per_lane(v, group.n) for v in operands]
         if not needed and without_result(name, array.flat, offset, values):
             return None
@@ -113,9 +120,13 @@ class Memory:
             part = key if step == 1 else key * np.int64(step)
             total = part if total is None else total + part
         if array.copy_size:
-            copy = group.block_slot() if array.space == "shared" else group.lane_slot()
-            total = total + copy * np.int64(array.copy_size)
+            total = total + self.copy_number(array, group) * np.int64(array.copy_size)
         return total
+
+    @staticmethod
+    def copy_number(array: Array, group: Group) -> Any:
+        """Which copy of a shared or local array each lane uses."""
+        return group.block_slot() if array.space == "shared" else group.lane_slot()
 
     def outside(self, array: Array, index: tuple, axis: int, group: Group, site: int, verb: str) -> Any:
         """Indices that are not all within: negative ones count from the end, as numba's do; others are an error."""

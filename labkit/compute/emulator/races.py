@@ -75,7 +75,7 @@ class RaceDetector:
         self.access_sites.append(site)
         self.access_lines.append(self.sites[site].line)
         self.access_epochs.append(self.grid_epoch)
-        who, interval, warp_interval = group.run.standing(group)  # type: ignore[attr-defined]
+        who, interval, warp_interval = group.run.notes["standing"].of(group)  # type: ignore[attr-defined]
         return Access(kind, offset, time, site, who, interval, warp_interval, group.lanes is None)
 
     def same_line(self, times: np.ndarray, access: Access) -> np.ndarray:

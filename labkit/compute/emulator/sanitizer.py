@@ -13,25 +13,23 @@ import numpy as np
 
 from labkit.compute.emulator import faults
 from labkit.compute.emulator.affine import dense
-from labkit.compute.emulator.executor import ChunkRun, Group
+from labkit.compute.emulator.executor import Group
 from labkit.compute.emulator.findings import Finding, from_error, in_order
 from labkit.compute.emulator.geometry import WARP_SIZE, Launch
 from labkit.compute.emulator.kernel import EmulatedKernel, run
 from labkit.compute.emulator.limits import launch_shape
-from labkit.compute.emulator.memory import Array, Memory, gather, per_lane, scatter
+from labkit.compute.emulator.memory import Array, gather, per_lane, scatter
+from labkit.compute.emulator.observers import ObservedRun, Observer, observed
 from labkit.compute.emulator.program import Block, Site
 from labkit.compute.emulator.races import RaceDetector, index_of
 from labkit.errors import KernelError
 
 
-class SanitizedRun(ChunkRun):
-    """A chunk that counts the barriers each of its blocks has passed."""
+class Standing:
+    """Where the threads of a chunk stand: barriers passed by each block, ``syncwarp`` calls by each warp."""
 
-    memory: SanitizedMemory
-
-    def __init__(self, *arguments: Any):
-        super().__init__(*arguments)
-        chunk, launch = self.chunk, self.chunk.launch
+    def __init__(self, run: ObservedRun):
+        chunk, launch = run.chunk, run.chunk.launch
         self.warps_per_block = -(-launch.threads_per_block // WARP_SIZE)
         self.interval = np.zeros(chunk.blocks, np.int32)
         self.warp_interval = np.zeros(chunk.blocks * self.warps_per_block, np.int32)
@@ -41,16 +39,7 @@ class SanitizedRun(ChunkRun):
         self.who = per_lane(thread, chunk.lanes)
         self.inside = per_lane(chunk.lane_in_block, chunk.lanes)
 
-    def passed(self, block: Block, blocks: np.ndarray | None) -> None:
-        self.interval[slice(None) if blocks is None else blocks] += 1
-        if block.scope == "grid":
-            self.memory.races.grid_epoch += 1
-        if blocks is None:
-            for array in self.arrays:
-                if array is not None and array.shadow is not None:
-                    array.shadow.forget()
-
-    def standing(self, group: Group) -> tuple[np.ndarray, Any, Any]:
+    def of(self, group: Group) -> tuple[np.ndarray, Any, Any]:
         """Thread numbers over the grid, barriers passed by the block, and ``syncwarp`` calls by the warp."""
         who = self.who if group.lanes is None else self.who.take(group.lanes)
         interval: Any = self.interval[0]
@@ -65,22 +54,15 @@ class SanitizedRun(ChunkRun):
         inside = self.inside if group.lanes is None else self.inside.take(group.lanes)
         return group.blocks() * self.warps_per_block + inside // WARP_SIZE
 
-    def fail_barrier(self, waiting: Group, group: Group, lane: int, instead: str) -> None:
-        """Report, and go on as if the barrier had let its threads through."""
-        try:
-            super().fail_barrier(waiting, group, lane, instead)
-        except KernelError as error:
-            self.memory.mistake(error)
 
+class Sanitizer(Observer):
+    """Checks every access; with ``strict``, mistakes end the launch as they end a plain one."""
 
-class SanitizedMemory(Memory):
-    """Memory that checks every access; with ``strict``, mistakes end the launch as they end a plain one."""
+    races: RaceDetector
 
-    def __init__(self, sites: list[Site], threads_per_block: int, strict: bool):
-        super().__init__(sites)
+    def __init__(self, strict: bool):
         self.strict = strict
         self.found: dict[tuple, Finding] = {}
-        self.races = RaceDetector(sites, threads_per_block, self.report)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -94,61 +76,31 @@ class SanitizedMemory(Memory):
             raise error
         self.report(error.kind, error.line or 0, str(error), "error", *key)
 
-    # -- accesses -------------------------------------------------------------------------------------------------
+    def begin(self, sites: list[Site], shape: Launch) -> None:
+        self.sites = sites
+        self.races = RaceDetector(sites, shape.threads_per_block, self.report)
 
-    def load(self, array: Array, index: tuple, group: Group, site: int) -> Any:
-        offset, good = self.checked_offset(array, index, group, site, "reads")
-        if good is not None:
-            values = np.zeros(group.n, array.flat.dtype)
-            values[good] = array.flat[offset]
-            return values
-        self.check_initialized(array, offset, group, site)
-        self.races.watch("read", array, offset, group, site)
-        return gather(array.flat, offset)
+    def chunk(self, run: ObservedRun) -> None:
+        run.notes["standing"] = Standing(run)
 
-    def store(self, array: Array, index: tuple, value: Any, group: Group, site: int) -> None:
-        offset, good = self.checked_offset(array, index, group, site, "writes")
-        if good is not None:
-            array.flat[offset] = per_lane(value, group.n)[good]
-            return
-        if array.space in ("shared", "local"):
-            scatter(initialization(array), offset, np.True_)
-        self.races.watch("write", array, offset, group, site, value)
-        scatter(array.flat, offset, value)
+    def barrier(self, run: ObservedRun, block: Block, blocks: np.ndarray | None) -> None:
+        run.notes["standing"].interval[slice(None) if blocks is None else blocks] += 1
+        if block.scope == "grid":
+            self.races.grid_epoch += 1
+        if blocks is None:
+            for array in run.arrays:
+                if array is not None and array.shadow is not None:
+                    array.shadow.forget()
 
-    def atomic(
-        self, name: str, array: Array, index: tuple, operands: tuple, group: Group, site: int, needed: bool
-    ) -> Any:
-        offset, good = self.checked_offset(array, index, group, site, "updates")
-        if good is not None:
-            return np.zeros(group.n, array.flat.dtype)
-        self.check_initialized(array, offset, group, site)
-        self.races.watch("atomic", array, offset, group, site)
-        return super().atomic(name, array, index, operands, group, site, needed)
-
-    def checked_offset(
-        self, array: Array, index: tuple, group: Group, site: int, verb: str
-    ) -> tuple[Any, np.ndarray | None]:
-        """Offsets; when lanes are out of bounds, that is reported and the lanes that are not are listed."""
-        try:
-            return self.offset(array, index, group, site, verb), None
-        except KernelError as error:
-            self.mistake(error, site)
-        good = np.ones(group.n, bool)
-        numbers = [per_lane(key, group.n).astype(np.int64) for key in index]
-        for number, length in zip(numbers, array.shape, strict=True):
-            good &= (number >= -length) & (number < length)
-        offset = np.zeros(group.n, np.int64)
-        for number, length, step in zip(numbers, array.shape, array.steps, strict=True):
-            offset += np.where(number < 0, number + length, number) * step
-        if array.copy_size:
-            copy = group.block_slot() if array.space == "shared" else group.lane_slot()
-            offset += dense(copy) * array.copy_size
-        return offset[good], np.flatnonzero(good)
+    def access(self, kind: str, array: Array, offset: Any, group: Group, site: int, value: Any) -> None:
+        if array.space in ("shared", "local") and not array.aliased:
+            if kind == "write":
+                scatter(initialization(array), offset, np.True_)
+            else:
+                self.check_initialized(array, offset, group, site)
+        self.races.watch(kind, array, offset, group, site, value)
 
     def check_initialized(self, array: Array, offset: Any, group: Group, site: int) -> None:
-        if array.space not in ("shared", "local") or array.aliased:
-            return
         ready = gather(initialization(array), offset)
         if np.all(ready):
             return
@@ -194,9 +146,9 @@ class SanitizedMemory(Memory):
             site,
         )
 
-    def syncwarp(self, group: Group, mask: Any) -> None:
-        run: Any = group.run
-        run.warp_interval[np.unique(run.warps(group))] += 1
+    def syncwarp(self, group: Group) -> None:
+        standing = group.run.notes["standing"]  # type: ignore[attr-defined]
+        standing.warp_interval[np.unique(standing.warps(group))] += 1
 
 
 def initialization(array: Array) -> np.ndarray:
@@ -219,28 +171,14 @@ def sanitized(
 
     Without ``strict`` the launch goes on where it can, and mistakes are findings too; with it they are raised.
     """
-    memories: list[SanitizedMemory] = []
-
-    def memory(sites: list[Site]) -> SanitizedMemory:
-        memories.append(SanitizedMemory(sites, shape.threads_per_block, strict))
-        return memories[-1]
-
-    extra: list[Finding] = []
+    sanitizer = Sanitizer(strict)
     try:
-        run(
-            kernel,
-            shape,
-            arguments,
-            sharedmem=sharedmem,
-            step_budget=step_budget,
-            memory_class=memory,
-            run_class=SanitizedRun,
-        )
+        observed(kernel, shape, arguments, [sanitizer], sharedmem=sharedmem, step_budget=step_budget)
     except KernelError as error:
         if strict:
             raise
-        extra.append(from_error(error))
-    return in_order([*(f for m in memories for f in m.findings), *extra])
+        sanitizer.found[("end",)] = from_error(error)
+    return sanitizer.findings
 
 
 def launch(

@@ -17,6 +17,7 @@ BENCHMARKS = {
     "startup": "import time, memory of a fresh process and of a kernel that has run lesson 01",
     "readers": "readers of pasted reports: MB a second",
     "monitor": "the live plot: payload and CPU share",
+    "fabric": "the fabric simulator against formulas, bounds, published tables, and the clock",
     "ranks": "a cell's function on 4 ranks: start, failure, own all-reduce, against spawn and torch",
 }
 

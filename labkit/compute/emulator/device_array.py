@@ -154,6 +154,9 @@ class DeviceArray:
         )
 
 
+DeviceNDArray = DeviceArray  # numba's name for it
+
+
 def check_dtype(dtype: Any) -> np.dtype:
     """The NumPy dtype that a NumPy or numba type names."""
     try:

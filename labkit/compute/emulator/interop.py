@@ -67,6 +67,8 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self.modules = modules
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if fullname.startswith("numba.cuda.") and fullname not in self.modules:
+            raise ModuleNotFoundError(f"labkit's emulator has no module '{fullname}'", name=fullname)
         if fullname not in self.modules:
             return None
         return importlib.util.spec_from_loader(fullname, self, origin="labkit", is_package=True)

@@ -40,18 +40,37 @@ def over_size(
     return measured(filter, sizes) if real else modelled(filter, sizes, card)
 
 
+def per_element(filter: str, cpu: Curve, card: str = "A100") -> dict[str, float]:
+    """The figures of T(n) by name: the CPU's from a measured curve (its largest size), the GPU's modelled."""
+    size = cpu.sizes[-1]
+    kernel = modelled_time(flops=FLOP[filter] * size, bytes=BYTES[filter] * size, gpu=card)
+    return {
+        "cpu_s_per_element": cpu.seconds[-1] / size,
+        "gpu_s_per_element": max(kernel.compute_s, kernel.memory_s) / size,
+        "launch_s": kernel.launch_s,
+        "copy_latency_s": 2 * COPY_START_S,
+        "copy_bytes_per_s": _slot_bytes_per_s(card),
+        "bytes_per_element": BYTES[filter],
+    }
+
+
+def _slot_bytes_per_s(card: str) -> float:
+    """What copies reach in the card's PCIe slot with pinned memory: the lower end of what was measured."""
+    achieved = link(f"pcie{gpu(card).pcie.generation}").achieved_GBps
+    assert achieved is not None
+    return min(achieved) * 1e9
+
+
 def modelled(filter: str, sizes: Sequence[int], card: str) -> tuple[Curve, Curve]:
     """Roofline for the kernel, the card's PCIe slot (as achieved with pinned memory) for the copies."""
-    slot = link(f"pcie{gpu(card).pcie.generation}")
-    assert slot.achieved_GBps is not None
-    rate = min(slot.achieved_GBps) * 1e9
+    rate = _slot_bytes_per_s(card)
     resident, copied = [], []
     for size in sizes:
         kernel = modelled_time(flops=FLOP[filter] * size, bytes=BYTES[filter] * size, gpu=card).seconds
         resident.append(kernel)
         copied.append(kernel + 2 * COPY_START_S + BYTES[filter] * size / rate)
     assumed = f"{1e6 * LAUNCH_S:g} us a launch and {1e6 * COPY_START_S:g} us a copy assumed"
-    on = f"{gpu(card).name}, peak rates, {slot.id} at {rate / 1e9:g} GB/s, {assumed}"
+    on = f"{gpu(card).name}, peak rates, PCIe at {rate / 1e9:g} GB/s, {assumed}"
     return _pair(card, "modelled", on, sizes, resident, copied)
 
 

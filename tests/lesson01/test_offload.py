@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from labkit.compute import cuda, offload
+from labkit.compute.curves import Curve
 from labkit.compute.filters import BYTES, FLOP, NEARNESS, brighten, denoise
 from labkit.compute.kernels import image as kernels
 from labkit.compute.model import LAUNCH_S
@@ -65,6 +66,16 @@ def test_brightening_is_bound_by_bytes_and_denoising_by_operations():
     light, heavy = (offload.modelled(name, size, "A100")[0].seconds[0] - LAUNCH_S for name in FLOP)
     assert light == pytest.approx(8 * size[0] / 2039e9)
     assert heavy == pytest.approx(393 * size[0] / 19.5e12)
+
+
+def test_figures_by_name_rebuild_the_curve():
+    cpu = Curve("CPU", "measured", "a test", (10, 1000), (1e-6, 5e-6))
+    figures = offload.per_element("brighten", cpu, "A100")
+    assert figures["cpu_s_per_element"] == pytest.approx(5e-9)
+    fixed = figures["launch_s"] + figures["copy_latency_s"]
+    copies = figures["bytes_per_element"] / figures["copy_bytes_per_s"]
+    _, copied = offload.modelled("brighten", (1000,), "A100")
+    assert fixed + 1000 * (copies + figures["gpu_s_per_element"]) == pytest.approx(copied.seconds[0])
 
 
 def test_measuring_launches_the_kernels_and_says_where():

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from labkit import KernelError, LabkitError, cuda, hardware
+from labkit.compute.emulator import package
 from labkit.compute.model import LAUNCH_S
 
 
@@ -367,6 +369,20 @@ def test_the_signature_of_a_device_function_converts():
 
 def _add(a, b):
     return a + b
+
+
+def test_signatures_travel_with_packed_kernels():
+    add = cuda.jit("float32(float32, float32)", device=True)(_add)
+
+    @cuda.jit("void(float64[:], int32)")
+    def kernel(out, number):
+        out[0] = add(2**24, number)
+
+    packed, arrays = package.pack(kernel)
+    out = np.zeros(1)
+    package.unpack(json.loads(json.dumps(packed)), arrays)[1, 1](out, 1.9)
+    assert out[0] == 2**24
+    assert package.unpack(packed, arrays).signatures == kernel.signatures
 
 
 @pytest.mark.parametrize(

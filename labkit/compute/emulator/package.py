@@ -37,7 +37,7 @@ def pack(kernel: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """
     source = device_function(kernel) or capture(kernel)
     arrays: dict[str, np.ndarray] = {}
-    packed = _pack_source(source, arrays, ())
+    packed = _pack_source(source, arrays, ()) | {"signatures": _pack_signatures(kernel)}
     total = sum(a.nbytes for a in arrays.values())
     if total > LIMIT_BYTES:
         raise LabkitError(
@@ -49,7 +49,13 @@ def pack(kernel: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 def unpack(packed: dict[str, Any], arrays: dict[str, np.ndarray]) -> EmulatedKernel:
     """The kernel that :func:`pack` took apart."""
-    return EmulatedKernel(_unpack_source(packed, arrays))
+    return EmulatedKernel(_unpack_source(packed, arrays), signature=packed.get("signatures"))
+
+
+def _pack_signatures(kernel: Any) -> list[str]:
+    """Explicit signatures as text; those of structured types have none, and are left out."""
+    texts = map(repr, getattr(kernel, "signatures", ()))
+    return [text for text in texts if "{" not in text]
 
 
 def _pack_source(source: Source, arrays: dict[str, np.ndarray], above: tuple[Source, ...]) -> dict[str, Any]:
@@ -88,7 +94,8 @@ def _pack_value(
         return {"kind": "dtype", "name": dtype.str}
     source = device_function(value)
     if source is not None:
-        return {"kind": "function", "source": _pack_source(source, arrays, above)}
+        packed = _pack_source(source, arrays, above)
+        return {"kind": "function", "source": packed, "signatures": _pack_signatures(value)}
     return _pack_library_function(name, value)
 
 
@@ -132,7 +139,8 @@ def _unpack_value(packed: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     if kind == "dtype":
         return np.dtype(packed["name"])
     if kind == "function":
-        return EmulatedKernel(_unpack_source(packed["source"], arrays), device=True)
+        source = _unpack_source(packed["source"], arrays)
+        return EmulatedKernel(source, device=True, signature=packed.get("signatures"))
     if kind == "member":
         return getattr(_MODULES[packed["module"]], packed["name"])
     return Unusable(str(packed["name"]), str(packed["type"]))

@@ -56,13 +56,13 @@ def diagnose(text: str) -> Reading:
         When `text` is not a string.
     """
     found = find(text)
-    findings = [*explain(found.reports), *_limits(found, text)]
+    findings = [*explain(found.reports, found.listed), *_limits(found, text)]
     return Reading(tuple(found.reports), tuple(findings))
 
 
-def explain(reports: Iterable[Report]) -> tuple[Finding, ...]:
-    """The findings on reports already read, worst first."""
-    case = Case(tuple(reports))
+def explain(reports: Iterable[Report], listed: tuple[str, ...] = ()) -> tuple[Finding, ...]:
+    """The findings on reports already read, worst first; `listed` names the machine's GPUs, if they do not."""
+    case = Case(tuple(reports), listed)
     found: dict[str, Finding] = {}
     for rule in RULES:
         for finding in rule(case):

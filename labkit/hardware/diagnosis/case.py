@@ -23,9 +23,10 @@ R = TypeVar("R", bound=Report)
 
 @dataclass(frozen=True)
 class Case:
-    """The reports, and questions that several of them can answer."""
+    """The reports, and questions that several of them can answer. `listed`: names of GPUs from ``nvidia-smi -L``."""
 
     reports: tuple[Report, ...]
+    listed: tuple[str, ...] = ()
 
     def all(self, kind: type[R]) -> Iterator[R]:
         return (report for report in self.reports if isinstance(report, kind))
@@ -37,7 +38,7 @@ class Case:
             found = tuple(name for name in _names(report) if name and "ERR!" not in name)
             if found:
                 return found
-        return ()
+        return self.listed
 
     @cached_property
     def card(self) -> GPU | None:

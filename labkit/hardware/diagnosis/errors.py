@@ -123,7 +123,11 @@ def errors(case: Case) -> Iterator[Finding]:
 
 def _explain(error: ErrorSeen, report: PythonErrors) -> Finding | None:
     special = _SPECIAL.get(error.what)
-    if error.what == "unsupported_arch" and "arch" not in error.details and _named(report):
+    if (
+        error.what in ("unsupported_arch", "too_old_gpu")
+        and "gpu" not in error.details
+        and _named(report, error.what)
+    ):
         return None  # another line says it with the card's name
     if special:
         severity, text = special(error, report)
@@ -134,8 +138,8 @@ def _explain(error: ErrorSeen, report: PythonErrors) -> Finding | None:
     return Finding(severity, text, error.message)
 
 
-def _named(report: PythonErrors) -> bool:
-    return any(error.what == "unsupported_arch" and "arch" in error.details for error in report.errors)
+def _named(report: PythonErrors, what: str) -> bool:
+    return any(error.what == what and "gpu" in error.details for error in report.errors)
 
 
 def _arch(error: ErrorSeen, report: PythonErrors) -> tuple[str, str]:
@@ -177,12 +181,22 @@ def _remedy(age: str) -> str:
     return "Install a build that has it."
 
 
-def _too_old_gpu(error: ErrorSeen, report: PythonErrors) -> tuple[str, str]:
+def _capability(error: ErrorSeen, report: PythonErrors) -> tuple[str, str]:
     gpu, capability = error.details.get("gpu"), error.details.get("capability")
     who = f"{gpu} (compute capability {capability})" if gpu else "This GPU"
-    return (
-        "error",
-        f"{who} is too old for this build of PyTorch: install an older one, built for an older CUDA.",
+    if capability and int(capability.split(".")[0]) >= 10:
+        return (
+            "error",
+            f"{who} is newer than this build of PyTorch knows: install one built for CUDA 12.8 or newer.",
+        )
+    if not gpu or any(seen.what == "too_old_gpu" and "gpu" not in seen.details for seen in report.errors):
+        return (
+            "error",
+            f"{who} is too old for this build of PyTorch: install an older one, built for an older CUDA.",
+        )
+    return "error", (
+        f"{who} is not among the cards this build of PyTorch has code for. 'python -c \"import torch; "
+        "print(torch.cuda.get_arch_list())\"' lists what it has; install a build that fits."
     )
 
 
@@ -291,7 +305,7 @@ def _timeouts(report: PythonErrors) -> Iterator[Finding]:
 
 _SPECIAL = {
     "unsupported_arch": _arch,
-    "too_old_gpu": _too_old_gpu,
+    "too_old_gpu": _capability,
     "old_driver": _old_driver,
     "lost_gpu": _lost,
     "xid": _xid,

@@ -59,8 +59,8 @@ def _nvlinks(topology: Topology, card: GPU | None) -> Iterator[Finding]:
         )
     elif not counts and card is None:
         text = (
-            "No GPU reaches another by NVLink. Whether these cards have any, their names tell: run 'nvidia-smi "
-            "-L' next."
+            "No GPU reaches another by NVLink. Whether these cards have any, their names tell: run 'nvidia-smi -L' "
+            "next and give both."
         )
         yield Finding("note", text, topology.quote(topology.gpus[0]))
     elif counts and card and has_nvlink(card):

@@ -102,7 +102,8 @@ def _meaning(warning: Warned) -> tuple[str, str]:
 
 
 def _sockets(log: NcclLog) -> Iterator[Finding]:
-    if not log.transports.get("NET/Socket"):
+    apart = (log.nodes or 1) > 1 or len(log.hosts) > 1
+    if not log.transports.get("NET/Socket") and not (log.network == "Socket" and apart):
         return
     disabled = log.environment.get("NCCL_IB_DISABLE") == "1"
     why = (

@@ -39,6 +39,22 @@ BLOCKS: tuple[type[Reader], ...] = (
 STRAYS: tuple[type[Reader], ...] = (NcclLogReader, PythonErrorReader)
 KINDS = tuple(dict.fromkeys(reader.kind for reader in (*BLOCKS, *STRAYS)))
 
+# What the first line of a block may hold.
+BEGINNINGS = (
+    "NVIDIA-SMI",
+    "NVSMI LOG",
+    "<nvidia_smi_log",
+    "<system",
+    "PyTorch version",
+    "CUDA used to build",
+    "Collecting env",
+    "nThread",
+    "_perf",
+    "busbw",
+    "P2P (Peer",
+    "GPU0",
+    "(UUID:",
+)
 PATIENCE = 60  # lines of something else inside a block before it counts as over
 
 
@@ -47,7 +63,8 @@ class Found:
     """The reports of a text, and how far it was understood.
 
     `lines`: how many there were; `understood`: how many of them (blank ones apart) belonged to a report;
-    `last`: number and text of the last such line; `strange`: number and text of the first that did not.
+    `last`: number and text of the last such line; `strange`: number and text of the first that did not; `listed`:
+    names of GPUs that ``nvidia-smi -L`` gives, which is no report of its own.
     """
 
     reports: list[Report] = field(default_factory=list)
@@ -55,6 +72,7 @@ class Found:
     understood: int = 0
     last: tuple[int, str] | None = None
     strange: tuple[int, str] | None = None
+    listed: tuple[str, ...] = ()
 
 
 def read(text: str) -> tuple[Report, ...]:
@@ -82,6 +100,7 @@ class _Pass:
         self.found = Found()
         self.open: Reader | None = None
         self.foreign = 0
+        self.previous: list[str] = []
         self.strays = [reader() for reader in STRAYS]
         self.order: dict[Reader, None] = {}
 
@@ -93,9 +112,15 @@ class _Pass:
                 self.found.last = (self.found.lines, line)
             elif line and self.found.strange is None and line.strip():
                 self.found.strange = (self.found.lines, quote(line))
+            self.previous = [*self.previous[-1:], line]
         if self.found.last:
             self.found.last = (self.found.last[0], quote(self.found.last[1]))
-        self.found.reports = [report for reader in self.order if (report := reader.finish())]
+        for reader in self.order:
+            report = reader.finish()
+            if report:
+                self.found.reports.append(report)
+            elif isinstance(reader, NVLinkReader):
+                self.found.listed += reader.names()
         return self.found
 
     def _understood(self, line: str) -> bool:
@@ -103,15 +128,22 @@ class _Pass:
             if reader.take(line):
                 self._note(reader)
                 return True
-        if self.open and self.open.take(line):
+        if self.open and not self._interrupts(line) and self.open.take(line):
             self.foreign = 0
             return True
         return self._begins(line)
+
+    def _interrupts(self, line: str) -> bool:
+        """Whether a report of another kind begins here, although the open one might take the line."""
+        if not any(map(line.__contains__, BEGINNINGS)):
+            return False
+        return any(block.starts(line) for block in BLOCKS if not isinstance(self.open, block))
 
     def _begins(self, line: str) -> bool:
         for block in BLOCKS:
             if block.starts(line):
                 reader = block()
+                reader.before = tuple(self.previous)
                 if reader.take(line):
                     self.open, self.foreign = reader, 0
                     self._note(reader)

@@ -75,6 +75,7 @@ class Reader:
 
     def __init__(self) -> None:
         self.quotes: dict[str, str] = {}
+        self.before: tuple[str, ...] = ()  # the two lines before the first
 
     @classmethod
     def starts(cls, line: str) -> bool:

@@ -106,7 +106,7 @@ class CollectEnvReader(Reader):
         self.gpus: dict[int, str] = {}
         self.cpu: dict[str, str] = {}
         self.packages: dict[str, str] = {}
-        self.libraries = False
+        self.libraries = self.cpu_section = False
 
     @classmethod
     def starts(cls, line: str) -> bool:
@@ -128,7 +128,9 @@ class CollectEnvReader(Reader):
             self._cards(gpu[1], gpu[2], line)
             return True
         if "relevant libraries" in line:
-            self.libraries = True
+            self.libraries, self.cpu_section = True, False
+        elif line.strip() in ("CPU:", "CPU Info"):
+            self.cpu_section = True
         return self._pair(line) or bool(_HEADINGS.fullmatch(line)) or self._cpu_detail(line)
 
     def _pair(self, line: str) -> bool:
@@ -156,9 +158,7 @@ class CollectEnvReader(Reader):
 
     def _cpu_detail(self, line: str) -> bool:
         """Other lines of the CPU section, which prints all of lscpu, or WMI's fields on Windows."""
-        return (
-            bool(self.values) and not self.libraries and bool(re.match(r"\s*[A-Z][\w() /-]{1,40}[:=]", line))
-        )
+        return self.cpu_section and bool(re.match(r"\s*[A-Z][\w() /-]{1,40}[:=]", line))
 
     def finish(self) -> Environment | None:
         if not self.values:

@@ -16,7 +16,8 @@ _TABLE: tuple[tuple[str, str], ...] = (
     ("arch_list", r"current PyTorch install(?:ation)? supports CUDA capabilities (?P<arch_list>[\w ]+)"),
     (
         "too_old_gpu",
-        r"Found GPU\s*(?P<index>\d+) (?P<gpu>.+?) which is of (?:cuda )?(?:compute )?capability (?P<capability>[\d.]+)",
+        r"Found GPU\s*(?P<index>\d+) (?P<gpu>.+?) which is of (?:cuda|compute) capability (?:\(CC\) "
+        r")?(?P<capability>\d+\.\d+)",
     ),
     (
         "too_old_gpu",

@@ -118,7 +118,7 @@ class NcclLogReader(Reader):
                 return True
         if version := _VERSION.match(line.lstrip()):
             self._version(version[1], line)
-            return True
+            return self.count > 0  # before any line of the log it belongs to whatever printed it
         return False
 
     def _rest(self, line: str) -> bool:
@@ -201,7 +201,6 @@ class NcclLogReader(Reader):
 
     def _version(self, version: str, line: str) -> None:
         self.version = self.version or version
-        self.count = max(self.count, 1)
         self.keep("version", line)
 
     def _rank(self, message: str, line: str) -> None:

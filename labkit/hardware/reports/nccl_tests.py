@@ -137,7 +137,9 @@ class NcclTestsReader(Reader):
         self.average: float | None = None
         self.bounds: tuple[int, str] | None = None
         self.partial: list[str] = []
-        self.table_seen = self.ended = False
+        self.held: tuple[SizeRow, str] | None = None
+        self.ways = 0
+        self.table_seen = self.ended = self.lost = False
 
     @classmethod
     def starts(cls, line: str) -> bool:
@@ -171,6 +173,7 @@ class NcclTestsReader(Reader):
             return True
         if "algbw" in text and "busbw" in text:
             self.table_seen = True
+            self.ways = text.count("busbw")
             self.old_columns = "#wrong" not in text.replace("# wrong", "#wrong")
             self.keep("columns", line)
             return True
@@ -203,23 +206,38 @@ class NcclTestsReader(Reader):
         return False
 
     def _row(self, tokens: list[str], line: str) -> bool:
+        """A row, or the rest of one that the terminal broke."""
+        if self.held and _begins_row(tokens):
+            self._flush()
         joined = self.partial + tokens
         row = parse_row(joined, self.old_columns)
-        if row is None:
-            # A row that the terminal broke goes on in the next line.
-            self.partial = (
-                joined if len(joined) < 13 and tokens[0].isdecimal() and _begins_row(joined) else []
-            )
-            return bool(self.partial)
-        self.partial = []
+        if row and (row.in_place or self.ways < 2):
+            self.partial, self.held = [], None
+            self._add(row, line)
+            return True
+        if row:
+            self.held = row, line
+        goes_on = _begins_row(joined) and len(joined) < 13
+        self.lost |= bool(self.partial) and not goes_on
+        self.partial = joined if goes_on else []
+        return goes_on
+
+    def _flush(self) -> None:
+        """A row of which only the first half is there."""
+        if self.held:
+            self._add(*self.held)
+        self.lost |= bool(self.partial)
+        self.held, self.partial = None, []
+
+    def _add(self, row: SizeRow, line: str) -> None:
         if len(self.rows) < _MOST_ROWS:
             self.rows.append(row)
             self.keep(f"size{row.size_bytes}", line)
-            if (row.out_of_place.wrong or 0) or (row.in_place and row.in_place.wrong):
+            if row.out_of_place.wrong or (row.in_place and row.in_place.wrong):
                 self.keep("wrong", line)
-        return True
 
     def finish(self) -> NcclTests | None:
+        self._flush()
         if not (self.rows or self.ranks or self.average is not None or self.settings):
             return None
         return NcclTests(
@@ -232,7 +250,7 @@ class NcclTestsReader(Reader):
             avg_busbw_GBps=self.average,
             out_of_bounds=self.bounds[0] if self.bounds else None,
             failed=self.bounds[1].upper() == "FAILED" if self.bounds and self.bounds[1] else None,
-            cut=self.average is None or not self.rows,
+            cut=self.average is None or not self.rows or self.lost,
             quotes=self.quotes,
         )
 

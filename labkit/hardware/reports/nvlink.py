@@ -96,6 +96,10 @@ class NVLinkReader(Reader):
         self.keep(card[1], line)
         return True
 
+    def names(self) -> tuple[str, ...]:
+        """The cards listed, as ``nvidia-smi -L`` lists them too, without links."""
+        return tuple(name for _, name, _ in self.cards)
+
     def finish(self) -> NVLinkStatus | None:
         if not any(self.links) and not self.silent:
             return None

@@ -14,6 +14,14 @@ _CARD = re.compile(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)\s*
 _PAIR = re.compile(r"(\s*)([A-Za-z][^:]{0,70}?)\s*(?::\s(.*)|:)")
 _SECTION = re.compile(r"(\s*)([A-Za-z][\w /.()-]{1,60})")
 _DEEPEST = 12
+# Sections inside sections, for reports that lost their indentation.
+_PARENTS = {
+    "pcie_generation": "pci.gpu_link_info",
+    "link_width": "pci.gpu_link_info",
+    "volatile": "ecc_errors",
+    "double_bit": "ecc_errors.volatile",
+    "aggregate": "ecc_errors",
+}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -99,6 +107,7 @@ class SmiQueryReader(_QueryReader):
     def __init__(self) -> None:
         super().__init__()
         self.path: list[tuple[int, str]] = []
+        self.flat = False
 
     @classmethod
     def starts(cls, line: str) -> bool:
@@ -115,13 +124,31 @@ class SmiQueryReader(_QueryReader):
             self.path = []
             self._card(card[1], line)
             return True
+        if self.cards and not line[0].isspace():
+            return self._flat_line(text, line)
         if pair := _PAIR.fullmatch(line):
             self._pair(len(pair[1].expandtabs()), _key(pair[2]), (pair[3] or "").strip(), line)
             return True
         if section := _SECTION.fullmatch(line):
             self._enter(len(section[1].expandtabs()), _key(section[2]))
-            return bool(section[1])
+            return True
         return False
+
+    def _flat_line(self, text: str, line: str) -> bool:
+        """A line of a report that lost its indentation: then the names of the sections must do."""
+        if not self.cards[-1].values:
+            self.flat = True
+        if not self.flat:
+            return False
+        if pair := _PAIR.fullmatch(text):
+            key, value = _key(pair[2]), (pair[3] or "").strip()
+            self._value(key, value, line)
+            if self.path:
+                self._value(f"{self.path[-1][1]}.{key}", value, line)
+        elif section := _SECTION.fullmatch(text):
+            key = _key(section[2])
+            self.path = [(0, f"{_PARENTS[key]}.{key}" if key in _PARENTS else key)]
+        return True
 
     def _enter(self, indent: int, key: str) -> None:
         while self.path and self.path[-1][0] >= indent:
@@ -135,12 +162,10 @@ class SmiQueryReader(_QueryReader):
         self._value(".".join(name for _, name in self.path), value, line)
 
     def _is_cut(self, attached: int | None) -> bool:
-        # The last section of every era is the processes; before it come the clocks.
+        # A whole report names the product first and the processes last; one of "-q -d POWER" names neither.
         last = self.cards[-1].values
-        unfinished = len(last) > 40 and not any(
-            key.startswith(("processes", "max_clocks", "clocks.")) for key in last
-        )
-        return super()._is_cut(attached) or len(last) < 3 or unfinished
+        unfinished = "product_name" in last and not any("processes" in key for key in last)
+        return super()._is_cut(attached) or not last or unfinished
 
 
 class SmiXmlReader(_QueryReader):

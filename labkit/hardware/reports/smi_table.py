@@ -120,6 +120,8 @@ class _State:
     section: str = "head"
     partial: str = ""
     closed: bool = False
+    wrap: int = 0
+    width: int = 0
     versions: dict[str, str | None] = field(default_factory=dict)
 
 
@@ -141,36 +143,48 @@ class SmiTableReader(Reader):
         text = line.strip()
         if not text:
             return True
-        if "NVIDIA-SMI" in text and "ersion" in text:
-            return self._versions(text)
-        if text.startswith("+") or set(text) <= set("|=+-"):
-            self.state.partial = ""
-            self.state.closed = text.startswith("+")
+        if "NVIDIA-SMI" in text and self.state.versions:
+            return False  # the next table
+        if set(text) <= set("|=+-"):
+            self._border(text)
             return True
         if text.startswith("|") or self.state.partial:
-            self._unwrap(text)
+            self._unwrap(text, line)
             return True
         return False
 
-    def _versions(self, text: str) -> bool:
-        if self.state.versions:
-            return False  # the next table
+    def _border(self, text: str) -> None:
+        """A line between rows. If the terminal broke it, its pieces tell the terminal's width and the table's."""
+        self.state.partial = ""
+        self.state.closed = text.startswith("+") or text.endswith("+")
+        if text.startswith("+") and not text.endswith("+"):
+            self.state.wrap = self.state.width = len(text)
+        elif not text.startswith(("+", "|")):
+            self.state.width += len(text)
+
+    def _versions(self, text: str) -> None:
         for name, pattern in (("smi", _VERSION), ("driver", _DRIVER), ("cuda", _CUDA)):
             match = pattern.search(text)
             self.state.versions[name] = match[1] if match else None
         self.keep("versions", text)
-        return True
 
-    def _unwrap(self, text: str) -> None:
+    def _unwrap(self, text: str, line: str) -> None:
         """Join a row that the terminal broke; it ends where its last bar is."""
-        whole_row = f"{self.state.partial} {text}".strip()
-        complete = whole_row.endswith("|") and len(whole_row) > 1
-        if not complete and len(whole_row) < 400:
-            self.state.partial = whole_row
+        for border in () if self.state.versions or self.state.partial else self.before:
+            if border and set(border) <= set("+-"):
+                self._border(border)
+        partial, width = self.state.partial, self.state.wrap
+        row = (partial + line.rstrip() if width else f"{partial} {text}").strip()
+        if not (row.endswith("|") and len(row) > 1 and len(row) >= self.state.width) and len(row) < 400:
+            # Spaces at the end of a line were lost: the next piece began at a multiple of the width.
+            self.state.partial = row.ljust(-(-len(row) // width) * width) if width else row
             return
         self.state.partial = ""
         self.state.closed = False
-        self._row([cell.strip() for cell in whole_row.strip("|").split("|")], whole_row)
+        if "NVIDIA-SMI" in row:
+            self._versions(row)
+        else:
+            self._row([cell.strip() for cell in row.strip("|").split("|")], row)
 
     def _row(self, cells: list[str], line: str) -> None:
         if cells[0].startswith("Processes"):

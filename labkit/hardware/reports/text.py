@@ -26,7 +26,7 @@ _PREFIX = re.compile(
     | \[(?:default|rank)\d+\]:[ ]?                                      # torchrun, torch
     | \d{1,5}:[ ]                                                       # srun --label
     | \(\w+(?:[ ]\w+)?[ ]pid=\d+(?:,[ ]ip=[\d.]+)?\)[ ]?                # Ray
-    | [\w.-]{1,64}[ ]+\|[ ]                                             # docker compose
+    | [\w.-]{1,64}[-_]\d{1,4}[ ]+\|[ ]                                   # docker compose
     | \[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?[ ]  # ISO time
     | [A-Z][a-z]{2}[ ]+\d{1,2}[ ]\d\d:\d\d:\d\d[ ][\w.-]+[ ][\w./-]+(?:\[\d+\])?:[ ]   # syslog
     | \[[ ]*\d+\.\d{6}\][ ]                                             # dmesg

@@ -17,6 +17,7 @@ _LABEL = re.compile(
 )
 _LEGEND = re.compile(r"\s*(?:X|SYS|SOC|NODE|PHB|PXB|PIX|NV#|C2C)\s+=\s")
 _NIC_NAME = re.compile(r"\s*(NIC\d{1,3})\s*:\s*(\S+)")
+_WORDS = frozenset(("CPU", "NUMA", "GPU", "Affinity", "ID"))
 _COLUMNS = ("CPU Affinity", "NUMA Affinity", "GPU NUMA ID")
 
 
@@ -92,6 +93,8 @@ class TopoReader(Reader):
 
     def _tokens(self, tokens: list[str], line: str) -> bool:
         if len(tokens) > 1 and self._is_label(tokens[0]) and _LINK.fullmatch(tokens[1]):
+            if not all(_LINK.fullmatch(token) or _is_tail([token]) for token in tokens[1:]):
+                return False  # a matrix of something else, such as "topo -p2p"
             if any(label == tokens[0] for label, _ in self.rows):
                 return False  # the same row again: another table
             self.rows.append((tokens[0], tokens[1:]))
@@ -99,6 +102,8 @@ class TopoReader(Reader):
             return True
         if self.rows:
             return self._wrapped(tokens)
+        if self.header:
+            tokens = _mended(self.header, tokens)
         if self._is_header(tokens):
             self.header += tokens
             self.keep("header", line)
@@ -110,17 +115,22 @@ class TopoReader(Reader):
 
     @staticmethod
     def _is_header(tokens: list[str]) -> bool:
-        words = {"CPU", "NUMA", "GPU", "Affinity", "ID"}
         return all(
-            token in words or (len(token) < 32 and re.fullmatch(r"[A-Za-z][\w.-]*", token))
+            token in _WORDS or (len(token) < 32 and re.fullmatch(r"[A-Za-z][\w.-]*", token))
             for token in tokens
         )
 
     def _wrapped(self, tokens: list[str]) -> bool:
-        """The rest of a row that the terminal broke."""
+        """The rest of a row that the terminal broke, perhaps in the middle of a word."""
         row = self.rows[-1][1]
-        links = all(_LINK.fullmatch(token) for token in tokens)
-        if links or (_is_tail(tokens) and len(row) < self._width() + len(_COLUMNS)):
+        if (
+            len(row) <= self._width()
+            and not _LINK.fullmatch(tokens[0])
+            and _LINK.fullmatch(row[-1] + tokens[0])
+        ):
+            tokens = [row.pop() + tokens[0], *tokens[1:]]
+        fits = len(row) + len(tokens) <= self._width() + len(_COLUMNS) + 1
+        if fits and all(_LINK.fullmatch(token) or _is_tail([token]) for token in tokens):
             row += tokens
             return True
         return False
@@ -172,9 +182,21 @@ class TopoReader(Reader):
         joined = " ".join(self.header)
         columns = [name for name in _COLUMNS if name in joined] or ([_COLUMNS[0]] if tail else [])
         merged = re.sub(r",\s+", ",", " ".join(tail)).split()
+        if len(merged) > len(columns):
+            return None, None, None  # broken by the terminal: which token is which would be a guess
         found = dict(zip(columns, merged, strict=False))
         cpu, numa, gpu = (word(found.get(name)) for name in _COLUMNS)
         return cpu, numa, gpu
+
+
+def _mended(header: list[str], tokens: list[str]) -> list[str]:
+    """Tokens of a further line of the header, the first joined to a word that the terminal broke."""
+    whole = header[-1] + tokens[0]
+    broken = not _LABEL.fullmatch(tokens[0]) and tokens[0] not in _WORDS
+    if broken and (_LABEL.fullmatch(whole) or whole in _WORDS):
+        header.pop()
+        return [whole, *tokens[1:]]
+    return tokens
 
 
 def _is_tail(tokens: list[str]) -> bool:

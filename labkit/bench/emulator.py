@@ -82,25 +82,35 @@ def figures(quick: bool) -> Iterator[Figure]:
         yield Figure(f"{name}: times numba's simulator", ratios[-1], "x", "at least", goals.get(name), detail)
     if not quick:
         yield Figure("geometric mean over the above", workloads.geometric_mean(ratios), "x", "at least", 1000)
-    yield from sanitizer_cost(launches, 2 if quick else 8)
+    yield from observers_cost(launches, 2 if quick else 8)
     yield from against_compiled_loops(quick)
     yield first_launch()
     yield million_threads()
 
 
-def sanitizer_cost(launches: dict[str, tuple], repeats: int) -> Iterator[Figure]:
-    """How much slower launches are with the sanitizer on, on the same kernels."""
-    from labkit.compute.emulator.inspection import inspect
+def observers_cost(launches: dict[str, tuple], repeats: int) -> Iterator[Figure]:
+    """How much slower launches are with the sanitizer, or the counters, on: the same kernels in the same run."""
+    from labkit.compute.emulator.counting import Counter
+    from labkit.compute.emulator.observers import observed
+    from labkit.compute.emulator.sanitizer import Sanitizer
 
-    ratios = []
-    for name, (kernel, grid, block, arguments, _, _) in launches.items():
-        configured = kernel[grid, block]
-        plain = timed(partial(configured, *arguments), repeats)
-        watched = timed(partial(inspect, configured, *arguments), repeats)
-        ratios.append(watched / plain)
-        yield Figure(f"{name}: sanitizer on, times slower", ratios[-1], "x")
-    mean = workloads.geometric_mean(ratios)
-    yield Figure("sanitizer on, geometric mean", mean, "x", "at most", 5)
+    kinds = {"sanitizer": lambda: Sanitizer(strict=False), "counters": lambda: Counter(40 * 10**6)}
+    goals = {"sanitizer": 5, "counters": 4}
+    for kind, make in kinds.items():
+        ratios = []
+        for name, (kernel, grid, block, arguments, _, _) in launches.items():
+            configured = kernel[grid, block]
+            plain = timed(partial(configured, *arguments), repeats)
+            watched = timed(partial(watch, observed, make, configured, arguments), repeats)
+            ratios.append(watched / plain)
+            limit = (None, None) if kind == "sanitizer" else ("at most", 10)
+            yield Figure(f"{name}: {kind} on, times slower", ratios[-1], "x", *limit)
+        mean = workloads.geometric_mean(ratios)
+        yield Figure(f"{kind} on, geometric mean", mean, "x", "at most", goals[kind])
+
+
+def watch(observed: Callable, make: Callable, configured: Any, arguments: tuple) -> None:
+    observed(configured.kernel, configured.shape, arguments, [make()])
 
 
 def million_threads() -> Figure:

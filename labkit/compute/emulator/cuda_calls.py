@@ -156,7 +156,9 @@ def select(lo: Lowering, node: ast.Call) -> Value:
     test, a, b = positional(lo, node, 3)
     dtype = ty.unify(a.type, b.type)
     test, a, b = lo.truth(test, node), lo.cast(a, dtype, node), lo.cast(b, dtype, node)
-    return lo.emit(dtype, f"select({lo.condition(test, node)}, {a.code}, {b.code})", (test, a, b), node)
+    return lo.emit(
+        dtype, f"select({lo.condition(test, node)}, {a.code}, {b.code})", (test, a, b), node, "select"
+    )
 
 
 CUDA: dict[str, Callable[[Lowering, ast.Call], Value]] = {

@@ -302,7 +302,7 @@ class ChunkRun:
 
     def fail_barrier(self, waiting: Group, group: Group, lane: int, instead: str) -> None:
         assert waiting.waits_at is not None
-        line, text = self.line_of(waiting.waits_at.line)
+        line, text = self.line_of(waiting.waits_at.branch_line)
         raise faults.divergent_barrier(self.program.name, group, line, text, lane, instead)
 
     def release(self) -> bool:
@@ -347,7 +347,7 @@ class ChunkRun:
             if clash.any():
                 lane = int(np.argmax(clash))
                 assert group.waits_at is not None
-                instead = f"waits at another one, in line {group.waits_at.line}"
+                instead = f"waits at another one, in line {group.waits_at.branch_line}"
                 self.fail_barrier(self.waiting[place[blocks[lane]]], group, lane, instead)
             place[blocks] = number
 

@@ -108,11 +108,19 @@ class ExpressionLowering(SubscriptLowering):
         return Scalar(typed.dtype, self.b.constant(typed), value)
 
     def emit(
-        self, dtype: np.dtype, code: str, operands: tuple[Scalar, ...], node: ast.AST, kind: str | None = None
+        self,
+        dtype: np.dtype,
+        code: str,
+        operands: tuple[Scalar, ...],
+        node: ast.AST,
+        kind: str | None = None,
+        operations: int = 1,
     ) -> Scalar:
+        """A new register of a type; ``kind`` and ``operations`` say what the step counts as."""
         registers = tuple(r for o in operands for r in o.registers)
         kind = kind or (dtype.str[1:] if dtype.kind == "f" else "int")
-        return Scalar(dtype, self.b.emit(code, registers, getattr(node, "lineno", 0), kind))
+        line = getattr(node, "lineno", 0)
+        return Scalar(dtype, self.b.emit(code, registers, line, kind, operations=operations))
 
     def cast(self, value: Scalar, dtype: np.dtype, node: ast.AST) -> Scalar:
         if value.type == dtype:
@@ -249,7 +257,10 @@ class ExpressionLowering(SubscriptLowering):
             # numba multiplies out a literal exponent, in the type of the base
             result = ty.power_result(left.type)
             base = self.cast(left, result, node)
-            return self.emit(result, f"int_power({base.code}, {right.const})", (base,), node)
+            multiplications = max(0, right.const.bit_length() + right.const.bit_count() - 2)
+            return self.emit(
+                result, f"int_power({base.code}, {right.const})", (base,), node, operations=multiplications
+            )
         left, right = self.cast(left, result, node), self.cast(right, result, node)
         return self.emit(result, f"power({left.code}, {right.code})", (left, right), node)
 
@@ -275,7 +286,9 @@ class ExpressionLowering(SubscriptLowering):
             )
         if symbol == "+":
             return value
-        return self.emit(result, f"{symbol}{value.code}", (value,), node)
+        return self.emit(
+            result, f"{symbol}{value.code}", (value,), node, "sign" if result.kind == "f" else "int"
+        )
 
     def expr_Compare(self, node: ast.Compare) -> Value:
         if any(type(op) not in COMPARISONS for op in node.ops):
@@ -310,7 +323,7 @@ class ExpressionLowering(SubscriptLowering):
         return self.emit(ty.BOOL, f"{left.code} {symbol} {right.code}", (left, right), node, "compare")
 
     def both(self, left: Scalar, right: Scalar, node: ast.AST) -> Scalar:
-        return self.emit(ty.BOOL, f"both({left.code}, {right.code})", (left, right), node)
+        return self.emit(ty.BOOL, f"both({left.code}, {right.code})", (left, right), node, "logic")
 
     def expr_BoolOp(self, node: ast.BoolOp) -> Value:
         if all(is_pure(v) for v in node.values[1:]):
@@ -319,7 +332,9 @@ class ExpressionLowering(SubscriptLowering):
                 name = "both" if isinstance(node.op, ast.And) else "either"
                 result = values[0]
                 for value in values[1:]:
-                    result = self.emit(ty.BOOL, f"{name}({result.code}, {value.code})", (result, value), node)
+                    result = self.emit(
+                        ty.BOOL, f"{name}({result.code}, {value.code})", (result, value), node, "logic"
+                    )
                 return result
         return self.short_circuit(node)
 
@@ -332,7 +347,7 @@ class ExpressionLowering(SubscriptLowering):
             test = self.truth(self.env[name], node)
             more, done = Block(node.lineno), Block(node.lineno)
             paths = (more, done) if isinstance(node.op, ast.And) else (done, more)
-            self.b.end("branch", *paths, self.condition(test, node))
+            self.b.end("branch", *paths, self.condition(test, node), line=node.lineno)
             self.b.place(done)
             join.arrive(self.env)
             self.b.place(more)
@@ -349,12 +364,12 @@ class ExpressionLowering(SubscriptLowering):
             a, b = self.scalar(node.body), self.scalar(node.orelse)
             result = ty.unify(a.type, b.type)
             a, b = self.cast(a, result, node), self.cast(b, result, node)
-            return self.emit(result, f"select({test.code}, {a.code}, {b.code})", (test, a, b), node)
+            return self.emit(result, f"select({test.code}, {a.code}, {b.code})", (test, a, b), node, "select")
         name = self.hidden_name("if")
         join = Join(self)
         before = self.env
         first, second = Block(node.lineno), Block(node.lineno)
-        self.b.end("branch", first, second, test.code)
+        self.b.end("branch", first, second, test.code, line=node.lineno)
         for block, part in ((first, node.body), (second, node.orelse)):
             self.b.place(block)
             self.env = dict(before)

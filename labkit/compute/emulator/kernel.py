@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import prod
 from typing import Any
 
@@ -144,10 +144,14 @@ def run(
     *,
     sharedmem: int = 0,
     step_budget: int | None = None,
+    pieces: Iterable[Chunk] | None = None,
     memory_class: Callable[[list], Memory] = Memory,
     run_class: type[ChunkRun] = ChunkRun,
 ) -> Memory:
-    """Run one launch to its end; ``memory_class`` and ``run_class`` are where observers come in."""
+    """Run one launch to its end, or only the given ``pieces`` of it.
+
+    ``memory_class`` and ``run_class`` are where observers come in.
+    """
     activity.begin()
     try:
         with np.errstate(all="ignore"):
@@ -156,11 +160,10 @@ def run(
             memory = memory_class(program.sites)
             launch = Prepared(program, given, sharedmem)
             budget = _step_budget if step_budget is None else step_budget
-            pieces = (
-                chunks(shape, all_resident(shape, kernel.source.name))
-                if program.whole_grid
-                else chunks(shape)
-            )
+            if program.whole_grid:
+                pieces = chunks(shape, all_resident(shape, kernel.source.name))
+            elif pieces is None:
+                pieces = chunks(shape)
             run_all(run_class(program, c, memory, launch.arrays(c), launch.frame(), budget) for c in pieces)
             return memory
     finally:

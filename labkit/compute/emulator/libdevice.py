@@ -90,7 +90,8 @@ def emit_code(lo: Lowering, code: str, values: list[Scalar], dtype: np.dtype, no
     count = next(n for n in (3, 2, 1) if f"{{{n - 1}}}" in code)
     if len(values) != count:
         raise lo.fail(node, f"{ast.unparse(node.func)}() with anything but {count} argument(s)")
-    return lo.emit(dtype, code.format(*(v.code for v in values)), tuple(values), node)
+    filled = code.format(*(v.code for v in values))
+    return lo.emit(dtype, filled, tuple(values), node, operations=2 if "bits.fma" in code else 1)
 
 
 def arguments(lo: Lowering, node: ast.Call) -> list[Scalar]:

@@ -172,7 +172,7 @@ def floating(lo: Lowering, values: list[Scalar], node: ast.AST) -> list[Scalar]:
 def builtin_abs(lo: Lowering, node: ast.Call) -> Value:
     (value,) = positional(lo, node, 1)
     result = np.dtype(f"f{value.type.itemsize // 2}") if value.type.kind == "c" else value.type
-    return lo.emit(result, f"absolute({value.code})", (value,), node)
+    return lo.emit(result, f"absolute({value.code})", (value,), node, "select")
 
 
 def extreme(function: str) -> Callable[[Lowering, ast.Call], Value]:
@@ -186,7 +186,7 @@ def extreme(function: str) -> Callable[[Lowering, ast.Call], Value]:
         for value in rest:
             dtype = np.promote_types(result.type, value.type)
             a, b = lo.cast(result, dtype, node), lo.cast(value, dtype, node)
-            result = lo.emit(dtype, f"{function}({a.code}, {b.code})", (a, b), node)
+            result = lo.emit(dtype, f"{function}({a.code}, {b.code})", (a, b), node, "select")
         return result
 
     return lower

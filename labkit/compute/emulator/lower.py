@@ -133,7 +133,7 @@ class Lowering(ExpressionLowering):
             return
         join, before = Join(self), self.env
         first, second = Block(node.lineno), Block(node.lineno)
-        self.b.end("branch", first, second, test.code)
+        self.b.end("branch", first, second, test.code, line=node.lineno)
         for block, statements in ((first, node.body), (second, node.orelse)):
             self.b.place(block)
             self.env = dict(before)
@@ -280,7 +280,7 @@ class Lowering(ExpressionLowering):
         exit_env, exit_block = dict(self.env), None
         if not (condition.known and condition.const):
             first, exit_block = Block(node.lineno), Block(node.lineno)
-            self.b.end("branch", first, exit_block, self.condition(condition, node))
+            self.b.end("branch", first, exit_block, self.condition(condition, node), line=node.lineno)
             self.b.place(first)
         enter()
         self.loops.append(loop)
@@ -318,10 +318,12 @@ class Lowering(ExpressionLowering):
         saved = self.source, self.env, self.loops, self.returns, self.inlined
         returns = self.returns = Join(self)
         self.source, self.loops, self.inlined = source, [], (*self.inlined, source)
+        self.b.function = source.name
         self.env = dict(zip(source.parameters, arguments, strict=True))
         self.body(source.tree.body)
         returns.arrive({RESULT: Static(None)})
         self.source, self.env, self.loops, self.returns, self.inlined = saved
+        self.b.function = self.source.name
         merged = returns.place(node)
         if not merged:
             raise self.fail(node, f"'{source.name}', which never returns")

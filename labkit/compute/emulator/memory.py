@@ -43,6 +43,8 @@ class Array:
         self.initialized: np.ndarray | None = None
         self.aliased = False
         self.serial = next(_serial_numbers)
+        # where the array starts in its allocation, in bytes: allocations are aligned, slices of them need not be
+        self.origin = 0
         self.address = (flat.__array_interface__["data"][0], flat.strides[0])
         self.copy_size = prod(shape) if space in ("shared", "local") else 0
 

@@ -35,6 +35,8 @@ class Instruction:
     uses: tuple[str, ...]
     line: int
     kind: str = "int"
+    operations: int = 1
+    function: str = ""
 
 
 @dataclass(eq=False)
@@ -53,12 +55,19 @@ class Block:
     then: Block | None = None
     otherwise: Block | None = None
     scope: str = "block"
+    # the line of the test or barrier at its end, where that is not its first line
+    end_line: int | None = None
+    function: str = ""
     pc: int = -1
     # Set on the jump back to the head of a loop: "counted" for range loops, "spin" for loops that read memory
     # others may write, "while" for the rest.
     back_edge: str | None = None
     run: Callable[[Any], Any] = field(default=lambda group: None, repr=False)
     live: tuple[int, ...] = ()
+
+    @property
+    def branch_line(self) -> int:
+        return self.line if self.end_line is None else self.end_line
 
     def successors(self) -> list[Block]:
         return [b for b in (self.then, self.otherwise) if b is not None]
@@ -96,6 +105,7 @@ class Builder:
         self.arrays: list[Any] = []
         self._constant_names: dict[tuple[str, bytes], str] = {}
         self._temporaries = 0
+        self.function = name
         self.current: Block | None = None
 
     # A loop is lowered again when the types at its head turn out wider: forget what was made meanwhile.
@@ -118,14 +128,22 @@ class Builder:
         return block
 
     def emit(
-        self, code: str, uses: Iterable[str] = (), line: int = 0, kind: str = "int", into: str | None = None
+        self,
+        code: str,
+        uses: Iterable[str] = (),
+        line: int = 0,
+        kind: str = "int",
+        into: str | None = None,
+        operations: int = 1,
     ) -> str:
         """Add ``into = code`` (a fresh temporary when ``into`` is None) and return the register."""
         if into is None:
             self._temporaries += 1
             into = f"t{self._temporaries}"
         if self.current is not None:
-            self.current.instructions.append(Instruction(into, code, tuple(uses), line, kind))
+            self.current.instructions.append(
+                Instruction(into, code, tuple(uses), line, kind, operations, self.function)
+            )
         return into
 
     def phi(self, name: str) -> str:
@@ -137,7 +155,9 @@ class Builder:
     def do(self, code: str, uses: Iterable[str], line: int, kind: str) -> None:
         """Add an instruction without a result."""
         if self.current is not None:
-            self.current.instructions.append(Instruction(None, code, tuple(uses), line, kind))
+            self.current.instructions.append(
+                Instruction(None, code, tuple(uses), line, kind, 1, self.function)
+            )
 
     def end(
         self,
@@ -145,12 +165,16 @@ class Builder:
         then: Block | None = None,
         otherwise: Block | None = None,
         condition: str | None = None,
+        line: int | None = None,
     ) -> None:
+        """End the current block; ``line`` is that of the test or barrier at its end."""
         if self.current is not None:
             self.current.end = kind
             self.current.then = then
             self.current.otherwise = otherwise
             self.current.condition = condition
+            self.current.end_line = line
+            self.current.function = self.function
         self.current = None
 
     def constant(self, value: Any) -> str:

@@ -87,11 +87,9 @@ class SubscriptLowering:
         if node.attr == "dtype":
             return Static(base.type.dtype)
         if node.attr == "size":
-            total = self.const(1)
-            for k in range(base.type.ndim):
-                length = self.length(base, k, node)
-                total = self.emit(ty.INT64, f"{total.code} * {length.code}", (total, length), node)
-            return total
+            lengths = [self.length(base, k, node) for k in range(base.type.ndim)]
+            product = " * ".join(n.code for n in lengths)
+            return self.emit(ty.INT64, product, tuple(lengths), node, "move") if lengths else self.const(1)
         raise self.fail(
             node, f"attribute '{node.attr}' of an array; .shape, .size, .ndim and .dtype are there"
         )

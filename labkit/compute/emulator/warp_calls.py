@@ -24,9 +24,8 @@ def barrier(lo: Lowering, node: ast.AST, scope: str) -> None:
     """End the block at a barrier of the thread block or of the whole grid."""
     after = Block(getattr(node, "lineno", 0))
     assert lo.b.current is not None
-    lo.b.current.line = after.line
     lo.b.current.scope = scope
-    lo.b.end("barrier", after)
+    lo.b.end("barrier", after, line=after.line)
     lo.b.place(after)
 
 

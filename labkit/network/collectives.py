@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
+from itertools import pairwise
 from typing import Any
 
 from labkit.errors import LabkitError
@@ -48,7 +49,7 @@ def chunks(count: int, ranks: int) -> list[slice]:
     """Where each rank's part of ``count`` elements lies."""
     size, longer = divmod(count, ranks)
     ends = [size * rank + min(rank, longer) for rank in range(ranks + 1)]
-    return [slice(*pair) for pair in zip(ends, ends[1:], strict=False)]
+    return [slice(*pair) for pair in pairwise(ends)]
 
 
 @_collective("reduce_scatter", cost.ring_half)
@@ -90,7 +91,7 @@ def ring_all_gather(tensor: Any, members: Sequence[int] | None = None) -> None:
 
     In p - 1 steps every rank passes on, to the right, the chunk that it received last.
     """
-    here, ring, me = _place(members)
+    _, ring, me = _place(members)
     data = flat(tensor)
     part = chunks(len(data), len(ring))
     right, left = ring[(me + 1) % len(ring)], ring[me - 1]

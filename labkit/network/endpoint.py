@@ -16,7 +16,7 @@ from labkit.network.p2p import Transfer
 
 # Taken before they are watched: a collective is one call, not each of its messages.
 _isend, _irecv = distributed_c10d.isend, distributed_c10d.irecv
-_COMBINE = {
+_COMBINE: dict[str, Any] = {
     "sum": torch.add,
     "product": torch.mul,
     "min": torch.minimum,

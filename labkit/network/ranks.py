@@ -9,6 +9,7 @@ RankResults(2 on gloo: ['hello from rank 0', 'hello from rank 1'])
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
@@ -98,14 +99,16 @@ class Ranks:
     def _run(self, job: int, limit_s: float, trace: bool, began: float) -> RankResults:
         server = client.server()
         backend, reason = _with_torch(self.backend, self.reason, server.wait_ready())
-        run = Run(server, self._settings(backend, limit_s, trace), job)
-        try:
-            run.go(limit_s)
+        with contextlib.closing(Run(server, self._settings(backend, limit_s, trace), job)) as run:
+            try:
+                run.go(limit_s)
+            except client.Gone:
+                if run.started:
+                    raise
+                return self._run(job, limit_s, trace, began)  # it was just leaving after its long rest
             if (error := verdict(run, limit_s)) is not None:
                 raise error
             pairs = [[parcel.unpack(file) for file in rank.returned or ()] for rank in run.ranks]
-        finally:
-            run.close()
         return RankResults(
             values=tuple(value for value, _ in pairs),
             backend=backend,
@@ -131,7 +134,7 @@ class Ranks:
             "loopback": "lo0" if sys.platform == "darwin" else "lo",
             "environment": dict(os.environ),
             "folder": os.getcwd(),
-            "path": sys.path,
+            "path": [os.fspath(folder) for folder in sys.path],
             "argv": sys.argv,
         }
 

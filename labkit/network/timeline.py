@@ -213,12 +213,16 @@ def _chrome_events(timeline: Timeline) -> list[dict[str, Any]]:
             {"name": "thread_name", "ph": "M", "pid": rank, "tid": lane, "args": {"name": name}}
             for name, lane in lanes.items()
         ]
-    rows = [("state", one.rank, one.name or one.state, one.state, one) for one in timeline.stretches]
-    rows += [(one.kind, one.rank, one.name, one.kind, one) for one in timeline.events]
-    for lane, rank, name, category, one in rows:
-        span = {"ts": 1e6 * one.start, "dur": 1e6 * (one.end - one.start)}
-        found.append({"name": name, "cat": category, "ph": "X", "pid": rank, "tid": lanes[lane], **span})
+    for one in timeline.stretches:
+        found.append(_chrome_span(one, one.name or one.state, one.state, lanes["state"]))
+    for event in timeline.events:
+        found.append(_chrome_span(event, event.name, event.kind, lanes[event.kind]))
     return found
+
+
+def _chrome_span(one: Event | Stretch, name: str, category: str, lane: int) -> dict[str, Any]:
+    when = {"ts": 1e6 * one.start, "dur": 1e6 * (one.end - one.start)}
+    return {"name": name, "cat": category, "ph": "X", "pid": one.rank, "tid": lane, **when}
 
 
 def load(path: str | Path) -> Timeline:

@@ -9,6 +9,7 @@ import os
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
@@ -35,7 +36,7 @@ class ForkServer:
             if importlib.util.find_spec(package) is None:
                 raise LabkitError(f"Ranks need {package}: pip install 'gpu-labkit[train]'.")
         self.channel, theirs = wire.pair()
-        self._words: IO[bytes] = tempfile.TemporaryFile()
+        self._words: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed by forget)
         self.hello: dict[str, Any] | None = None
         with theirs:
             self.process = subprocess.Popen(
@@ -44,13 +45,17 @@ class ForkServer:
                 stdin=subprocess.DEVNULL,
                 stdout=self._words,
                 stderr=self._words,
-                env={"KINETO_LOG_LEVEL": "99", **child.environment()},  # the profiler greets on stderr
+                env=child.environment(),
                 start_new_session=True,  # Ctrl-C reaches the notebook, which decides
             )
 
     @property
     def alive(self) -> bool:
-        return self.process.poll() is None
+        """Whether it can be asked for ranks: its end of the socket closes before the process is gone."""
+        if self.process.poll() is not None:
+            return False
+        unread = select.select([self.channel], [], [], 0)[0]
+        return not unread or bool(self.channel.recv(1, socket.MSG_PEEK))
 
     def wait_ready(self) -> dict[str, Any]:
         """What the server said of itself, waiting until torch is imported."""

@@ -30,7 +30,7 @@ Frame = tuple[str, int, str]
 
 def describe(error: BaseException, stage: str, rank: int) -> bytes:
     """A report as JSON; called in the rank that failed, at the moment it did."""
-    chain = []
+    chain: list[dict[str, Any]] = []
     current: BaseException | None = error
     note = ""
     while current is not None and len(chain) < 5:

@@ -9,8 +9,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable
-from functools import wraps
-from types import FunctionType
+from functools import WRAPPER_ASSIGNMENTS, update_wrapper
 from typing import Any
 
 from labkit.network.live import CALLS, STATES, Board
@@ -199,37 +198,31 @@ def watch_torch(meter: Meter, trace: bool) -> None:
             noted = _noted(original, name, meter, trace)
             for module in (dist, inner):
                 setattr(module, name, noted)
-    inner.Work.wait = _noted(inner.Work.wait, "wait", meter, trace)
+    setattr(inner.Work, "wait", _noted(inner.Work.wait, "wait", meter, trace))  # noqa: B010 (for mypy)
 
 
 def _noted(original: Callable[..., Any], name: str, meter: Meter, trace: bool) -> Callable[..., Any]:
     call = _number(name)
-    if trace:
-        from torch.profiler import record_function
 
-        def noted(*args: Any, **kwargs: Any) -> Any:
-            meter.enter(call)
-            try:
-                with record_function(f"call:{name}{_partner(name, args, kwargs)}"):
-                    return original(*args, **kwargs)
-            finally:
-                meter.leave()
-    else:
-
-        def noted(*args: Any, **kwargs: Any) -> Any:
-            meter.enter(call)
-            try:
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        meter.enter(call)
+        try:
+            if not trace:
                 return original(*args, **kwargs)
-            finally:
-                meter.leave()
+            with _recorded(f"call:{name}{_partner(name, args, kwargs)}"):
+                return original(*args, **kwargs)
+        finally:
+            meter.leave()
 
-    assert isinstance(noted, FunctionType)
-    try:
-        noted = wraps(original)(noted)
-    except AttributeError:  # a method of a compiled class has less to copy
-        pass
     noted.__code__ = noted.__code__.replace(co_name=name)  # so that stacks show the name a learner wrote
+    update_wrapper(noted, original, [word for word in WRAPPER_ASSIGNMENTS if hasattr(original, word)])
     return noted
+
+
+def _recorded(name: str) -> contextlib.AbstractContextManager[Any]:
+    from torch.profiler import record_function
+
+    return record_function(name)
 
 
 def _partner(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:

@@ -21,7 +21,7 @@ from labkit.network.launch.streams import Stream
 
 # What a rank is asked with, and how long it has to answer before the next is tried.
 LADDER = ((signal.SIGINT, 0.4), (signal.SIGTERM, 0.4), (signal.SIGKILL, 1.0))
-_SETTLE_S = 0.05  # after the first failure: others that failed at the same moment
+_SETTLE_S = 0.1  # after the first failure: others fail at the same moment, or run into a wait for it
 _CAUSE_S = 0.4  # after a failure that only says "a peer has gone": that peer's end
 _STACK_S = 0.2
 
@@ -65,6 +65,7 @@ class Run:
     job: int
     ranks: list[Rank] = field(default_factory=list)
     late: bool = False
+    started: bool = False
 
     def go(self, limit_s: float) -> None:
         """Until every rank has ended; afterwards nothing of the run is left but what `ranks` holds."""
@@ -150,6 +151,7 @@ class Run:
                 "The process that starts ranks was ended from outside (is memory short?): run the cell again."
             )
         if "started" in message:
+            self.started = True
             self.ranks[message["started"]].process = message["process"]
         elif "exited" in message:
             rank = self.ranks[message["exited"]]
@@ -178,8 +180,8 @@ class Run:
 
     def _look_around(self) -> None:
         """Whose failure was first, and what were the others doing?"""
-        self._ask_stacks()
         self._until(self._all_ended, time.monotonic() + _SETTLE_S)
+        self._ask_stacks()
         reports = [rank.report for rank in self.ranks if rank.report is not None]
         if reports and all(map(failure.is_consequence, reports)):
             ended = lambda: any(rank.silent_end for rank in self.ranks)  # noqa: E731

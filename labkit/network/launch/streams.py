@@ -55,7 +55,7 @@ class Stream:
             self._write(
                 f"[... {left_out:,} of {self.total:,} bytes that it wrote to {self.name} left out ...]"
             )
-        self._show(self._tail + b"\n" if self._tail else b"")
+        self._show(self._tail.removesuffix(b"\n") + b"\n" if self._tail else b"")
         os.close(self.pipe)
 
     def _show(self, piece: bytes) -> None:

@@ -41,7 +41,7 @@ def traced(function: Callable[..., Any], args: Any, meter: Meter) -> tuple[Any, 
             torch.cuda.synchronize()
         end = time.time_ns()
     here.tracing = False
-    events = profiler.profiler.kineto_results.events()  # type: ignore[union-attr]
+    events = profiler.profiler.kineto_results.events()
     rows = [row for row in map(_row, events) if row is not None and row[2] >= begin and row[3] <= end]
     kept = _outermost_ops(sorted(rows, key=lambda row: (row[2], -row[3])))
     trace = {"begin": begin, "end": end, "rows": [row[:4] for row in kept[:MAX_EVENTS]]}

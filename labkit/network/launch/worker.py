@@ -64,7 +64,7 @@ def _stand_alone(server: int, out: int, err: int) -> None:
     for target, source in ((0, nothing), (1, out), (2, err)):
         os.dup2(source, target)
         os.close(source)
-    sys.stdin = open(0, closefd=False)
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115 (for as long as the rank lives)
     sys.stdout = _text(_Turns(1, 2))
     sys.stderr = _text(_Turns(2, 1))
 
@@ -83,7 +83,7 @@ class _Turns(io.FileIO):
         super().__init__(file, "wb", closefd=False)
         self._other = other
 
-    def write(self, data: Any) -> int | None:
+    def write(self, data: Any) -> Any:
         if _Turns._last != self.fileno():
             _drained(self._other)
             _Turns._last = self.fileno()
@@ -183,6 +183,7 @@ def _adopt(told: SimpleNamespace, rank: int) -> None:
         TP_SOCKET_IFNAME=told.loopback,
         OMP_NUM_THREADS=str(told.threads),
     )
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # the profiler would greet on stderr
     with contextlib.suppress(OSError):
         os.chdir(told.folder)
     sys.path[:] = told.path

@@ -54,6 +54,10 @@ def test_misaligned_and_structured_accesses():
     particle = np.dtype([("x", np.float32), ("y", np.float32), ("z", np.float32)])
     found = counts("i = cuda.grid(1)\nout[i] = a[i].y", np.zeros(256, particle), out, block=256)
     assert found.global_load_sectors == 8 * 12  # 12 bytes apart: all sectors of 384 bytes
+    found = counts(
+        "i = cuda.grid(1)\nout[i] = a[i]", np.zeros(256, particle), np.zeros(256, particle), block=256
+    )
+    assert found.global_load_sectors == found.global_store_sectors == 8 * 12
 
 
 def test_a_tile_read_by_columns_and_padding():
@@ -185,14 +189,16 @@ def test_counting_by_formula_equals_counting_lane_by_lane(block, grid, steps, dt
         counting.Counter.pattern = original
 
 
-@given(st.lists(st.integers(0, 4000), min_size=32, max_size=32), st.sampled_from([1, 2, 4, 8, 16]))
+@given(st.lists(st.integers(0, 4000), min_size=32, max_size=32), st.sampled_from([1, 2, 4, 8, 12, 16, 20]))
 def test_the_memorised_patterns_equal_the_general_count(places, size):
     address = np.array(places) * size
     warp, lane = np.zeros(32, np.int64), np.arange(32)
     pattern = tuple((address - address[0]).tolist())
     shift = int(address[0] % traffic.SECTOR_BYTES)
-    assert traffic.pattern_sectors(pattern, size, shift) == traffic.sectors(warp, address, size)
-    if size >= 4:
+    assert traffic.pattern_sectors(pattern, size, shift) == traffic.sectors(
+        traffic.Grouping(warp), address, size
+    )
+    if size % 4 == 0:
         assert traffic.pattern_conflicts(pattern, size, 0) == traffic.conflicts(warp, lane, address, size)
 
 

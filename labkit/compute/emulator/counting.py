@@ -61,15 +61,15 @@ class Counter(Observer):
         """Warps with at least one lane in the group."""
         if group.lanes is None:
             return group.chunk.blocks * -(-group.chunk.launch.threads_per_block // WARP_SIZE)
-        warp = warps_of(group).warp
-        return 1 + int(np.count_nonzero(np.diff(warp)))
+        return len(warps_of(group).grouping.starts)
 
     @staticmethod
     def parted(group: Group, condition: np.ndarray) -> int:
         """Warps whose lanes do not all go the same way."""
         warps = warps_of(group)
-        taken = warps.total(condition.astype(np.float64))
-        everyone = warps.total(np.ones(group.n))
+        starts = warps.grouping.starts
+        taken = np.add.reduceat(condition.astype(np.int64), starts)
+        everyone = np.diff(np.r_[starts, group.n])
         return int(np.count_nonzero((taken > 0) & (taken < everyone)))
 
     # -- memory -------------------------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ class Counter(Observer):
         if kind == "atomic":
             count["atomic_requests"] += requests
             count["atomic_conflicts"] += traffic.waiting_lanes(
-                warps_of(group).warp, per_lane(offset, group.n)
+                warps_of(group).grouping, per_lane(offset, group.n)
             )
         if array.space == "local":
             count["local_requests"] += requests
@@ -114,7 +114,7 @@ class Counter(Observer):
             found = (traffic.pattern_sectors(relative, size, int(r)) for r in residues)
             return sum(s * int(c) for s, c in zip(found, counts, strict=True))
         address = per_lane(offset, group.n) * array.flat.strides[0] + array.origin
-        return traffic.sectors(warps_of(group).warp, address, size)
+        return traffic.sectors(warps_of(group).grouping, address, size)
 
     def bank_conflicts(self, array: Array, offset: Any, group: Group) -> int:
         size, step = array.flat.itemsize, array.flat.strides[0]

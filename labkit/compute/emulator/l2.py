@@ -68,14 +68,12 @@ class L2:
             return new
         address = (offset.array if offset.__class__ is Affine else np.atleast_1d(offset)) * step + shift
         first, last = address // SECTOR_BYTES, (address + size - 1) // SECTOR_BYTES
-        new = 0
-        for k in range(int((last - first).max()) + 1 if len(first) else 0):
-            wanted = np.minimum(first + k, last)
-            missing = wanted[~held[wanted]]
-            if missing.size:
-                held[missing] = True
-                new += len(np.unique(missing))
-        return new
+        if not len(first) or (held[first].all() and held[last].all() and (last - first).max() < 2):
+            return 0
+        before = int(np.count_nonzero(held))
+        for k in range(int((last - first).max()) + 1):
+            held[np.minimum(first + k, last)] = True
+        return int(np.count_nonzero(held)) - before
 
 
 def _smallest_stride(offset: Affine) -> int:

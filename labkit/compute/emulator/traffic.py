@@ -8,15 +8,18 @@ that want the same word do not. Of 8-byte accesses half a warp goes at a time, o
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
 from labkit.compute.emulator.geometry import WARP_SIZE
 
 SECTOR_BYTES = 32
+SECTOR_SHIFT = 5
 BANK_BYTES = 4
 BANKS = 32
+# Up to this many (warp, sector) pairs are ticked off in a table; more are sorted.
+TABLE = 2**20
 
 
 @lru_cache(maxsize=4096)
@@ -48,43 +51,73 @@ def lanes_together(size: int) -> int:
     return WARP_SIZE if size <= 4 else WARP_SIZE // 2 if size <= 8 else WARP_SIZE // 4
 
 
-def count_groups(warp: np.ndarray, value: np.ndarray) -> int:
-    """The number of different (warp, value) pairs."""
-    if not len(warp):
-        return 0
-    order = np.lexsort((value, warp))
-    warp, value = warp[order], value[order]
-    return 1 + int(np.count_nonzero((warp[1:] != warp[:-1]) | (value[1:] != value[:-1])))
+class Grouping:
+    """Lanes by warp: ``warp`` is each lane's, in order; ``number`` counts the warps that occur, from 0."""
+
+    def __init__(self, warp: np.ndarray):
+        self.warp = warp
+        self.changes = np.diff(warp) != 0
+
+    @cached_property
+    def starts(self) -> np.ndarray:
+        return np.flatnonzero(np.r_[True, self.changes])
+
+    @cached_property
+    def number(self) -> np.ndarray:
+        return np.cumsum(np.r_[False, self.changes])
+
+    def different(self, value: np.ndarray) -> int:
+        """How many different values the lanes of each warp hold, summed over the warps."""
+        if not len(value):
+            return 0
+        step = np.diff(value)
+        if (self.changes | (step >= 0)).all():
+            return 1 + int(np.count_nonzero(self.changes | (step != 0)))
+        above = value - np.minimum.reduceat(value, self.starts)[self.number]
+        span = int(above.max()) + 1
+        if span * len(self.starts) <= TABLE:
+            seen = np.zeros(span * len(self.starts), bool)
+            seen[self.number * span + above] = True
+            return int(np.count_nonzero(seen))
+        return 1 + int(np.count_nonzero(np.diff(np.sort((self.warp << 44) + value))))
 
 
-def sectors(warp: np.ndarray, address: np.ndarray, size: int) -> int:
-    """Sectors touched by lanes of the given warps at byte addresses, each warp by itself."""
-    first = address // SECTOR_BYTES
-    last = (address + (size - 1)) // SECTOR_BYTES
-    span = int((last - first).max()) if len(address) else 0
-    if span:
-        warp = np.concatenate([warp[first + k <= last] for k in range(span + 1)])
-        first = np.concatenate([(first + k)[first + k <= last] for k in range(span + 1)])
-    return count_groups(warp, first)
+def sectors(lanes: Grouping, address: np.ndarray, size: int) -> int:
+    """Sectors touched by lanes at byte addresses, each warp by itself."""
+    first = address >> SECTOR_SHIFT
+    last = (address + (size - 1)) >> SECTOR_SHIFT
+    if (first == last).all():
+        return lanes.different(first)
+    spans = range(int((last - first).max()) + 1)
+    touched = [((lanes.warp << 44) + first + k)[first + k <= last] for k in spans]
+    return len(np.unique(np.concatenate(touched)))
 
 
 def conflicts(warp: np.ndarray, lane: np.ndarray, address: np.ndarray, size: int) -> int:
     """Passes beyond the first, summed over the warps' requests to shared memory."""
     together = lanes_together(size)
     request = warp * (WARP_SIZE // together) + lane // together
+    word = address // BANK_BYTES
     words = -(-size // BANK_BYTES)
-    word = np.concatenate([(address + BANK_BYTES * k) // BANK_BYTES for k in range(words)])
-    request = np.tile(request, words)
-    order = np.lexsort((word, request))
-    request, word = request[order], word[order]
-    first = np.r_[True, (request[1:] != request[:-1]) | (word[1:] != word[:-1])]
-    request, word = request[first], word[first]
-    wanted = request * BANKS + word % BANKS
-    banks, passes = np.unique(wanted, return_counts=True)
-    starts = np.flatnonzero(np.r_[True, banks[1:] // BANKS != banks[:-1] // BANKS])
-    return int((np.maximum.reduceat(passes, starts) - 1).sum())
+    if words * together <= BANKS and _consecutive(request, word, words):
+        return 0  # all within 32 words in a row: no bank twice
+    word = np.concatenate([word + k for k in range(words)])
+    # sort by request, then bank, then word: lanes that want one word are served together
+    key = np.sort((np.tile(request, words) << 44) + (word % BANKS << 38) + word // BANKS)
+    key = key[np.r_[True, np.diff(key) != 0]]
+    bank = key >> 38
+    starts = np.flatnonzero(np.r_[True, np.diff(bank) != 0])
+    passes = np.diff(np.r_[starts, len(bank)])
+    requests = np.flatnonzero(np.r_[True, np.diff(bank[starts] >> 6) != 0])
+    return int((np.maximum.reduceat(passes, requests) - 1).sum())
 
 
-def waiting_lanes(warp: np.ndarray, address: np.ndarray) -> int:
+def _consecutive(request: np.ndarray, word: np.ndarray, words: int) -> bool:
+    """Whether each lane of a request wants the same word as the one before it, or at most the next ``words`` on."""
+    step, together = np.diff(word), np.diff(request) == 0
+    return bool((~together | ((step >= 0) & (step <= words))).all())
+
+
+def waiting_lanes(lanes: Grouping, address: np.ndarray) -> int:
     """Lanes whose atomic update waits for another lane's of the same warp and element."""
-    return len(warp) - count_groups(warp, address)
+    return len(address) - lanes.different(address)

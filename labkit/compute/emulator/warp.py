@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from labkit.compute.emulator.affine import dense
 from labkit.compute.emulator.geometry import WARP_SIZE
 from labkit.compute.emulator.memory import per_lane
+from labkit.compute.emulator.traffic import Grouping
 
 if TYPE_CHECKING:
     from labkit.compute.emulator.executor import Group
@@ -33,6 +35,10 @@ class Warps:
         self.positions = np.arange(group.n)
         self.complete = group.lanes is None and threads % WARP_SIZE == 0
         self.first = self.positions - self.lane
+
+    @cached_property
+    def grouping(self) -> Grouping:
+        return Grouping(self.warp)
 
     def source(self, target: np.ndarray) -> np.ndarray:
         """The position of the lane ``target`` of each lane's own warp; -1 where that lane is not in the group."""

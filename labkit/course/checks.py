@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from labkit.course.compare import Difference
+from labkit.course.gates import Gate
 
 Explain = Callable[..., str]
 STEP_BUDGET = 2_000_000  # instructions of one launch; the largest correct launch of a check needs a hundredth
@@ -33,6 +34,8 @@ class Launch:
         The outputs among them, and the values they should have afterwards.
     size : str
         The problem's size in words, e.g. ``"1000 elements"``.
+    gates : tuple of Gate
+        What the launch's counters may be at most; without gates nothing is counted.
     """
 
     grid: tuple[int, ...]
@@ -40,6 +43,7 @@ class Launch:
     arguments: dict[str, Any]
     expected: dict[str, np.ndarray]
     size: str
+    gates: tuple[Gate, ...] = ()
 
     @property
     def threads(self) -> int:
@@ -52,7 +56,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class KernelCheck:
-    """Launch the answer on the emulator, sanitizer on, and compare every output element.
+    """Launch the answer on the emulator, sanitizer on, compare every output element, and hold counters to their gates.
 
     ``explain(launch, name, got, difference)`` gives the sentence for a typical mistake, or an empty one.
     """

@@ -40,6 +40,12 @@ def input_changed(name: str) -> str:
     return f"Your kernel changed its input '{name}': only the output may be written."
 
 
+def findings(found: list[list[Any]]) -> tuple[list[str], tuple[str, ...]]:
+    """The sanitizer's errors, and the rest as notes; each is (kind, line, message, severity)."""
+    errors = [str(message) for _, _, message, severity in found if severity == "error"]
+    return errors, tuple(str(message) for _, _, message, severity in found if severity != "error")
+
+
 def emulator_stopped(raised: dict[str, Any]) -> str:
     said = f"{raised['type']}: {raised['message']}"
     return f"The emulator could not go on ({said}); please report the kernel that did it."

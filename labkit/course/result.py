@@ -40,6 +40,8 @@ class CheckResult:
         The beginning and end of what the answer printed.
     notes : tuple of str
         Remarks that did not decide the outcome.
+    counted : tuple of str
+        Counters of the launches with the gates they met: exact, emulated.
     seconds : float or None
         Wall time that the answer ran, measured on this machine's CPU. Shown on request, never judged.
     """
@@ -51,6 +53,7 @@ class CheckResult:
     where: str = ""
     printed: str = ""
     notes: tuple[str, ...] = ()
+    counted: tuple[str, ...] = ()
     seconds: float | None = field(default=None, compare=False)
 
     @property
@@ -69,7 +72,8 @@ class CheckResult:
 
     def _facts(self) -> list[tuple[str, str]]:
         facts = [("where", self.where), ("why", self.why)]
-        return [fact for fact in facts if fact[1]] + [("note", note) for note in self.notes]
+        facts += [("counted", line) for line in self.counted] + [("note", note) for note in self.notes]
+        return [fact for fact in facts if fact[1]]
 
     def _repr_html_(self) -> str:
         colour = _COLOUR[self.outcome]
@@ -101,6 +105,7 @@ class CheckResult:
             "where": self.where,
             "printed": self.printed,
             "notes": list(self.notes),
+            "counted": list(self.counted),
             "seconds": self.seconds,
         }
 

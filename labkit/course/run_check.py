@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from labkit.compute.emulator import package as kernels
-from labkit.course import answers, messages, pack, sandbox
+from labkit.course import answers, gates, messages, pack, sandbox
 from labkit.course.checks import STEP_BUDGET, Call, DataCheck, FunctionCheck, KernelCheck, Launch
 from labkit.course.compare import difference
 from labkit.course.result import ERROR, FAILED, NOT_ATTEMPTED, PASSED, CheckResult
@@ -72,6 +72,7 @@ def _kernel(exercise: Exercise, check: KernelCheck, kernel: Any, limits: Limits)
             "arguments": encoder.encode(tuple(launch.arguments.values())),
             "outputs": [n for n, name in enumerate(launch.arguments) if name in launch.expected],
             "step_budget": STEP_BUDGET,
+            "count": bool(launch.gates),
         }
         for launch in launches
     ]
@@ -80,7 +81,15 @@ def _kernel(exercise: Exercise, check: KernelCheck, kernel: Any, limits: Limits)
     for launch, (document, after) in zip(launches, run.cases, strict=False):
         if (found := _launched(exercise.name, check, launch, document, after)) is not None:
             return _with(found, run)
-    return _end(exercise, run, launches, limits, len(launches), "launch")
+    result = _end(exercise, run, launches, limits, len(launches), "launch")
+    if not result.passed:
+        return result
+    counted = [
+        gates.reached(launch.gates, case[0]["lines"])
+        for launch, case in zip(launches, run.cases, strict=True)
+        if launch.gates
+    ]
+    return replace(result, counted=tuple(dict.fromkeys(line for lines in counted for line in lines)))
 
 
 def _launched(name: str, check: KernelCheck, launch: Launch, document: Any, after: Any) -> CheckResult | None:
@@ -90,7 +99,18 @@ def _launched(name: str, check: KernelCheck, launch: Launch, document: Any, afte
         return CheckResult(name, ERROR, str(document["kernel_error"]["message"]), where=where)
     if "raised" in document:
         return CheckResult(name, ERROR, messages.emulator_stopped(document["raised"]), where=where)
-    notes = tuple(str(f[2]) for f in document["findings"] if f[3] != "error")
+    errors, notes = messages.findings(document["findings"])
+    found = _arrays(name, check, launch, document, after)
+    if found is not None:
+        return replace(found, why=found.why or "".join(errors[:1]), where=where, notes=notes)
+    if errors:
+        return CheckResult(name, FAILED, errors[0], messages.RIGHT_BY_LUCK, where, notes=notes)
+    trouble = gates.judge(launch.gates, document.get("lines", {}))
+    return trouble and CheckResult(name, FAILED, trouble[0], trouble[1], where, notes=notes)
+
+
+def _arrays(name: str, check: KernelCheck, launch: Launch, document: Any, after: Any) -> CheckResult | None:
+    """What is wrong with the values that one launch left behind, or None."""
     for n, (argument, before) in enumerate(launch.arguments.items()):
         if not isinstance(before, np.ndarray):
             continue
@@ -99,17 +119,14 @@ def _launched(name: str, check: KernelCheck, launch: Launch, document: Any, afte
         if got.dtype != wanted.dtype or got.shape != wanted.shape:
             raise ValueError("an array came back in another form")
         if (stray := document["stray"].get(str(n))) is not None:
-            return CheckResult(name, FAILED, messages.stray(argument, stray), where=where, notes=notes)
+            return CheckResult(name, FAILED, messages.stray(argument, stray))
         if argument not in launch.expected:
             if got.tobytes() != before.tobytes():
-                return CheckResult(name, FAILED, messages.input_changed(argument), where=where, notes=notes)
+                return CheckResult(name, FAILED, messages.input_changed(argument))
         elif (found := difference(got, wanted)) is not None:
             why = check.explain(launch, argument, got, found)
-            return CheckResult(name, FAILED, found.sentence(argument), why, where, notes=notes)
-    errors = [str(f[2]) for f in document["findings"] if f[3] == "error"]
-    return (
-        CheckResult(name, FAILED, errors[0], messages.RIGHT_BY_LUCK, where, notes=notes) if errors else None
-    )
+            return CheckResult(name, FAILED, found.sentence(argument), why)
+    return None
 
 
 def _function(exercise: Exercise, check: FunctionCheck, function: Any, limits: Limits) -> CheckResult:

@@ -29,7 +29,8 @@ def main(path: str, start: int) -> None:
     folder = Path(path)
     job, arrays = wire.read(folder / "job")
     if job["kind"] == "kernel":
-        import labkit.compute.emulator.package  # noqa: F401  (loaded before the clock starts)
+        import labkit.compute.emulator.package
+        import labkit.course.sandbox.observe  # noqa: F401  (both loaded before the clock starts)
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     os.write(start, b"!")
     os.close(start)
@@ -79,20 +80,14 @@ def call(function: Callable[..., Any], case: dict[str, Any], arrays: dict[str, n
 
 def launch(kernel: Any, case: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     """Launch a kernel on the emulator with the sanitizer on; every array comes back, inputs too."""
-    from labkit.compute.emulator import sanitizer
+    from labkit.course.sandbox import observe
 
     arguments = list(values.decode(case["arguments"], arrays))
     buffers = {n: _guarded(arguments[n]) for n in case["outputs"]}
     for n, (_, inner) in buffers.items():
         arguments[n] = inner
     try:
-        findings = sanitizer.launch(
-            kernel,
-            tuple(case["grid"]),
-            tuple(case["block"]),
-            tuple(arguments),
-            step_budget=case["step_budget"],
-        )
+        seen = observe.launch(kernel, case, tuple(arguments))
     except KernelError as error:
         where = {"line": error.line, "block": error.block, "thread": error.thread}
         return {"kernel_error": {"kind": error.kind, "message": str(error), **where}}, {}
@@ -100,7 +95,7 @@ def launch(kernel: Any, case: dict[str, Any], arrays: dict[str, np.ndarray]) -> 
         return raised(error), {}
     after = {f"a{n}": a for n, a in enumerate(arguments) if isinstance(a, np.ndarray)}
     document = {
-        "findings": [[f.kind, f.line, f.message, f.severity] for f in findings],
+        **seen,
         "stray": {str(n): s for n, (buffer, _) in buffers.items() if (s := _stray(buffer)) is not None},
     }
     return document, after

@@ -122,7 +122,7 @@ class Sampler:
     def _run(self) -> None:
         sources = self._sources()
         known: dict[int, list[Series]] = {}
-        read_at = -math.inf
+        read_at = time.monotonic()  # rates need some time to pass before the first reading
         try:
             while self._wait(read_at):
                 read_at = time.monotonic()

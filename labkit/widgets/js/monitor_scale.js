@@ -111,6 +111,12 @@ function clock(seconds) {
   return hours ? `${hours}:${pad(minutes)}:${pad(whole % 60)}` : `${minutes}:${pad(whole % 60)}`;
 }
 
+// For single samples, which may be several a second.
+function fineClock(seconds) {
+  const tenths = Math.max(0, Math.round(seconds * 10));
+  return `${clock(Math.floor(tenths / 10))}.${tenths % 10}`;
+}
+
 function timeStep(span, width) {
   const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600];
   return steps.find((step) => (step / span) * width >= 64) || 7200;

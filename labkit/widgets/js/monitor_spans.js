@@ -102,7 +102,7 @@ Object.assign(Plot.prototype, {
     for (const panel of this.panels.list) {
       for (const item of panel.members) if (item.group !== "cores") this.cursorDot(panel, item, x);
     }
-    const words = clock(time);
+    const words = fineClock(time);
     const wide = pen.measureText(words).width + 10;
     const left = Math.min(Math.max(x - wide / 2, LEFT), this.width - wide);
     pen.fillStyle = look.ink.strong;

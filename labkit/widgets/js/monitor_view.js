@@ -162,7 +162,8 @@ class View {
     const to = from + moves[event.key] * (event.shiftKey ? 10 : 1);
     this.setCursor(Math.min(Math.max(to, first), length - 1));
     const shown = entriesOf(this.history.series).filter((item) => this.isShown(item));
-    this.said.textContent = spoken(shown, this.history, this.cursor, `At ${clock(this.history.times[this.cursor])}`);
+    const when = `At ${fineClock(this.history.times[this.cursor])}`;
+    this.said.textContent = spoken(shown, this.history, this.cursor, when);
   }
 
   setCursor(index) {

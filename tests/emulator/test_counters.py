@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import labkit
+from labkit import cuda
 from labkit.compute.emulator import counting, traffic
 from labkit.compute.emulator.inspection import load
 
@@ -58,6 +59,14 @@ def test_misaligned_and_structured_accesses():
         "i = cuda.grid(1)\nout[i] = a[i]", np.zeros(256, particle), np.zeros(256, particle), block=256
     )
     assert found.global_load_sectors == found.global_store_sectors == 8 * 12
+
+
+def test_slices_of_device_arrays_may_start_within_a_sector():
+    device, out = cuda.to_device(np.zeros(300, np.float32)), cuda.device_array(256, np.float32)
+    body = "i = cuda.grid(1)\nout[i] = a[i]"
+    assert counts(body, device[:256], out, block=256).global_load_sectors == 8 * 4
+    assert counts(body, device[3:259], out, block=256).global_load_sectors == 8 * 5
+    assert counts(body, device[8:264], out, block=256).global_load_sectors == 8 * 4
 
 
 def test_a_tile_read_by_columns_and_padding():

@@ -228,3 +228,19 @@ def test_arrays_that_are_the_same_memory_are_one_array():
     assert findings(body, a, a) == [("race", 2, "error")]
     device = cuda.to_device(a)
     assert findings(body, device, device) == [("race", 2, "error")]
+
+
+def test_a_fresh_device_array_is_uninitialised_until_someone_writes_it():
+    fresh, out = cuda.device_array(64), np.zeros(64)
+    body = "i = cuda.grid(1)\nout[i] = a[i]"
+    assert findings(body, fresh, out) == [("uninitialized", 2, "error")]
+    assert findings(body, fresh[8:40], out, block=32) == [("uninitialized", 2, "error")]
+    half = "i = cuda.grid(1)\nif i < 32:\n    a[i] = i"
+    assert findings(half, fresh, out) == []
+    assert findings(body, fresh[:32], out, block=32) == []
+    assert findings(body, fresh, out) == [("uninitialized", 2, "error")]
+    test_kernels.saxpy[1, 64](0.0, np.ones(64), np.ones(64), fresh)
+    assert findings(body, fresh, out) == []
+    copied = cuda.device_array_like(out)
+    copied.copy_to_device(out)
+    assert findings(body, copied, out) == []

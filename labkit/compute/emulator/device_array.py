@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import Any
 
 import numpy as np
 
+from labkit.compute.emulator.allocations import all_written, register
 from labkit.compute.emulator.foreign import shared_view
 from labkit.compute.emulator.host.clock import CLOCK, TO_DEVICE, TO_HOST
 from labkit.errors import LabkitError
-
-_allocated = {"bytes": 0}
-
-
-def allocated_bytes() -> int:
-    """Bytes of the device arrays that are alive; views count once, with the array they look into."""
-    return _allocated["bytes"]
-
-
-def _release(count: int) -> None:
-    _allocated["bytes"] -= count
 
 
 class DeviceArray:
@@ -36,10 +25,9 @@ class DeviceArray:
         self.stream = stream
 
     @classmethod
-    def owning(cls, data: np.ndarray, stream: Any = 0) -> DeviceArray:
-        """A device array of memory that was allocated for it."""
-        _allocated["bytes"] += data.nbytes
-        weakref.finalize(data, _release, data.nbytes).atexit = False
+    def owning(cls, data: np.ndarray, stream: Any = 0, written: bool = True) -> DeviceArray:
+        """A device array of memory that was allocated for it, with contents or without."""
+        register(data, written)
         return cls(data, stream)
 
     shape = property(lambda self: self._data.shape)
@@ -94,6 +82,7 @@ class DeviceArray:
                 f"{source.shape} {source.dtype}."
             )
         self._data[...] = source
+        all_written(self._data)
         CLOCK.submit(stream or self.stream, TO_DEVICE, self.nbytes)
 
     # -- views ------------------------------------------------------------------------------------------------
@@ -133,6 +122,7 @@ class DeviceArray:
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self._data[key] = value._data if isinstance(value, DeviceArray) else value
+        all_written(self._data)
 
     def setitem(self, key: Any, value: Any, stream: Any = 0) -> None:
         self[key] = value
@@ -224,7 +214,7 @@ def device_array(
     data = np.empty(shape, check_dtype(dtype), order="F" if order == "F" else "C")
     if data.dtype.kind in "fc":
         data.fill(np.nan)
-    return DeviceArray.owning(data, stream)
+    return DeviceArray.owning(data, stream, written=False)
 
 
 def device_array_like(ary: Any, stream: Any = 0) -> DeviceArray:

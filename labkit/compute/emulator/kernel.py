@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from labkit.compute.emulator import activity, signatures, subset
+from labkit.compute.emulator.allocations import address, allocation_of
 from labkit.compute.emulator.arguments import Argument, classify, leaves
 from labkit.compute.emulator.executor import ChunkRun, run_all
 from labkit.compute.emulator.geometry import Chunk, Launch, chunks
@@ -165,9 +166,23 @@ def run(
             elif pieces is None:
                 pieces = chunks(shape)
             run_all(run_class(program, c, memory, launch.arrays(c), launch.frame(), budget) for c in pieces)
+            if memory_class is Memory:
+                launch.nothing_is_unwritten()
             return memory
     finally:
         activity.end()
+
+
+def in_device_memory(array: Array, data: np.ndarray) -> Array:
+    """Tell an argument where in its allocation it lies, and which of its elements nobody has written."""
+    allocation = allocation_of(data)
+    if allocation is not None:
+        array.allocation = allocation
+        array.origin = address(data) - allocation.start
+        if allocation.written is not None and data.itemsize == allocation.itemsize:
+            first = array.origin // data.itemsize
+            array.initialized = allocation.written[first : first + array.flat.size]
+    return array
 
 
 class Prepared:
@@ -186,8 +201,14 @@ class Prepared:
     def _fixed(origin: tuple, values: dict) -> Array | None:
         kind, what = origin[:2]
         if kind == "argument":
-            return Array.of(values[what], "", "global")
+            return in_device_memory(Array.of(values[what], "", "global"), values[what])
         return Array.of(what, "", "constant") if kind == "constant" else None
+
+    def nothing_is_unwritten(self) -> None:
+        """Nobody has watched what the launch wrote."""
+        for array in self.fixed.values():
+            if array is not None and array.allocation is not None:
+                array.allocation.written = None
 
     def _check_shared(self) -> None:
         sizes = [(prod(o[1]) * o[2].itemsize, o[3]) for o in self.program.arrays if o[0] == "shared"]

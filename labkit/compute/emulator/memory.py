@@ -41,6 +41,7 @@ class Array:
         # for observers: who touched what, what has been written, whether other arrays overlap, and two identities
         self.shadow: Any = None
         self.initialized: np.ndarray | None = None
+        self.allocation: Any = None
         self.aliased = False
         self.serial = next(_serial_numbers)
         # where the array starts in its allocation, in bytes: allocations are aligned, slices of them need not be

@@ -24,6 +24,12 @@ from labkit.compute.emulator.program import Block, Site
 from labkit.compute.emulator.races import RaceDetector, index_of
 from labkit.errors import KernelError
 
+WRITE_FIRST = {
+    "shared": "Write it first, and put cuda.syncthreads() between the writes and the reads.",
+    "local": "Write it first.",
+    "global": "Copy data to the device array, or write it in an earlier launch.",
+}
+
 
 class Standing:
     """Where the threads of a chunk stand: barriers passed by each block, ``syncwarp`` calls by each warp."""
@@ -93,7 +99,8 @@ class Sanitizer(Observer):
                     array.shadow.forget()
 
     def access(self, kind: str, array: Array, offset: Any, group: Group, site: int, value: Any) -> None:
-        if array.space in ("shared", "local") and not array.aliased:
+        tracked = array.space in ("shared", "local") or array.initialized is not None
+        if tracked and not array.aliased:
             if kind == "write":
                 scatter(initialization(array), offset, np.True_)
             else:
@@ -112,8 +119,7 @@ class Sanitizer(Observer):
             "uninitialized",
             place.line,
             f"{faults.where(place)}: {thread} reads {place.operand}[{element}] of {array.space} memory, which no "
-            "thread has written yet: what is there is left over from earlier work. Write it first, and put "
-            "cuda.syncthreads() between the writes and the reads.",
+            f"thread has written yet: what is there is left over from earlier work. {WRITE_FIRST[array.space]}",
             "error",
             site,
         )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from labkit.compute.emulator import device_array, limits
+from labkit.compute.emulator import allocations, limits
 from labkit.compute.emulator.host.clock import CLOCK
 from labkit.errors import LabkitError
 
@@ -118,7 +118,7 @@ class Context:
     def get_memory_info(self) -> MemoryInfo:
         """Free and total bytes: the catalogue's figure for the card, less the device arrays that are alive."""
         total = int(CLOCK.card.spec.memory_GB * 1e9)
-        return MemoryInfo(max(0, total - device_array.allocated_bytes()), total)
+        return MemoryInfo(max(0, total - allocations.allocated_bytes()), total)
 
     def synchronize(self) -> None:
         CLOCK.wait()

@@ -12,6 +12,7 @@ from labkit.compute.emulator import types as ty
 from labkit.compute.emulator.calls import lower_call
 from labkit.compute.emulator.expressions import ExpressionLowering
 from labkit.compute.emulator.joins import Environment, Join, loop_head, moves_into, parallel_moves, widen
+from labkit.compute.emulator.loops import while_kind
 from labkit.compute.emulator.program import Block, Builder, Program
 from labkit.compute.emulator.runtime import NAMESPACE
 from labkit.compute.emulator.source import Source, stored_names
@@ -333,39 +334,6 @@ class Lowering(ExpressionLowering):
             if not isinstance(result, (Scalar, Tuple, Static, ArrayRef))
             else result
         )
-
-
-def _reads_memory(node: ast.AST) -> bool:
-    return any(isinstance(n, (ast.Subscript, ast.Call)) for n in ast.walk(node))
-
-
-def while_kind(loop: ast.While) -> str:
-    """``spin`` when leaving the loop depends on memory that other threads may write; ``step`` when a variable is
-    moved towards a bound; ``while`` for the rest."""
-    nodes = [n for statement in loop.body for n in ast.walk(statement)]
-    tests = [loop.test, *(n.test for n in nodes if isinstance(n, (ast.If, ast.IfExp, ast.While)))]
-    from_memory = {
-        name
-        for n in nodes
-        if isinstance(n, (ast.Assign, ast.AugAssign)) and _reads_memory(n.value)
-        for name in stored_names([n])
-    }
-    for test in tests:
-        named = {n.id for n in ast.walk(test) if isinstance(n, ast.Name)}
-        if _reads_memory(test) or named & from_memory:
-            return "spin"
-    return "step" if _moves_to_bound(loop, nodes) else "while"
-
-
-def _moves_to_bound(loop: ast.While, nodes: list[ast.AST]) -> bool:
-    test = loop.test
-    if not (isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.left, ast.Name)):
-        return False
-    bound = {n.id for n in ast.walk(test.comparators[0]) if isinstance(n, ast.Name)}
-    moved = [n for n in nodes if isinstance(n, ast.AugAssign) and isinstance(n.op, (ast.Add, ast.Sub))]
-    return not bound & stored_names(loop.body) and any(
-        isinstance(n.target, ast.Name) and n.target.id == test.left.id for n in moved
-    )
 
 
 def _is_range(node: ast.expr, lowering: Lowering) -> bool:

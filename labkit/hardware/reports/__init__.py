@@ -50,7 +50,7 @@ BEGINNINGS = (
     "Collecting env",
     "nThread",
     "_perf",
-    "busbw",
+    "count",
     "P2P (Peer",
     "GPU0",
     "(UUID:",

@@ -119,7 +119,8 @@ class CollectEnvReader(Reader):
     def take(self, line: str) -> bool:
         if not line.strip():
             return True
-        if package := _PACKAGE.fullmatch(line):
+        package = _PACKAGE.fullmatch(line)
+        if package and "Could not collect" not in line and "No relevant packages" not in line:
             self.packages.setdefault(package[2], package[3])
             if package[2] in ("torch", "pytorch"):
                 self.keep("package torch", line)

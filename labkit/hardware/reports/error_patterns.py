@@ -11,7 +11,7 @@ from typing import Any
 _TABLE: tuple[tuple[str, str], ...] = (
     (
         "unsupported_arch",
-        r"(?P<gpu>[\w .()-]+?) with CUDA capability (?P<arch>sm_\d+\w?) is not compatible with the current PyTorch",
+        r"(?P<gpu>\w[\w .()-]*?) with CUDA capability (?P<arch>sm_\d+\w?) is not compatible with the current PyTorch",
     ),
     ("arch_list", r"current PyTorch install(?:ation)? supports CUDA capabilities (?P<arch_list>[\w ]+)"),
     (
@@ -59,7 +59,8 @@ _TABLE: tuple[tuple[str, str], ...] = (
     ("driver_mismatch", r"Driver/library version mismatch|driver/library version mismatch"),
     (
         "lost_gpu",
-        r"(?:GPU is lost|fallen off the bus|Unable to determine the device handle for GPU\s*(?P<gpu>[\w:.]*)"
+        r"(?:(?<!: )(?<!>)GPU is lost|fallen off the bus"
+        r"|Unable to determine the device handle for GPU\s*(?P<gpu>[\w:.]*)"
         r"|NVRM: Xid \((?:PCI:)?(?P<bus>[\w:.]+)\): 79\b)",
     ),
     ("xid", r"NVRM: Xid \((?:PCI:)?(?P<bus>[\w:.]+)\): (?P<xid>\d+)"),

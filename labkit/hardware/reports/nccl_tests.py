@@ -30,8 +30,13 @@ _AVERAGE = re.compile(r"#?\s*Avg bus bandwidth\s*:\s*(\S+)")
 _BOUNDS = re.compile(r"#?\s*Out of bounds values\s*:\s*(\d+)\s*(\w*)")
 _VERSION = re.compile(r"nccl-tests version\s+(\S+)")
 _LIBRARY = re.compile(r"nccl-library=(\d+)|NCCL version\s+([\d.]+)")
+_COLUMNS = re.compile(r"\bsize\s+count\s+type\b")
+# A row that can be nothing else, for tables whose heading is gone.
+_ROW = re.compile(
+    r"\d+\s+\d+\s+(?:float|half|double|bfloat16|fp8_\w+|u?int\d+)\s+(?:sum|prod|max|min|avg|none)\s+-?\d"
+)
 _ENDED = re.compile(r"#?\s*Collective test concluded")
-_VALUE = re.compile(r"[\d.]+(?:[eE][+-]?\d+)?|N/A|nan|inf|-nan", re.IGNORECASE)
+_VALUE = re.compile(r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|N/A|nan|inf|-nan", re.IGNORECASE)
 _MOST_ROWS = 10_000
 
 
@@ -138,17 +143,22 @@ class NcclTestsReader(Reader):
         self.bounds: tuple[int, str] | None = None
         self.partial: list[str] = []
         self.held: tuple[SizeRow, str] | None = None
-        self.ways = 0
+        self.ways = 1
+        self.rooted: bool | None = None
         self.table_seen = self.ended = self.lost = False
 
     @classmethod
     def starts(cls, line: str) -> bool:
-        return bool(_SETTINGS.search(line) or _NAME.search(line) or ("busbw" in line and "algbw" in line))
+        return bool(
+            _SETTINGS.search(line) or _NAME.search(line) or _COLUMNS.search(line) or _VERSION.search(line)
+        )
 
     def take(self, line: str) -> bool:
         text = line.strip()
         if not text or text == "#":
             return True
+        if not self.table_seen and _ROW.match(text):
+            self.table_seen = self.lost = True
         tokens = text.lstrip("# ").split()
         if self.table_seen and tokens and (tokens[0].isdecimal() or self.partial) and self._row(tokens, line):
             return True
@@ -171,20 +181,27 @@ class NcclTestsReader(Reader):
         if rank := _RANK.match(text):
             self._rank(rank, line)
             return True
-        if "algbw" in text and "busbw" in text:
-            self.table_seen = True
-            self.ways = text.count("busbw")
-            self.old_columns = "#wrong" not in text.replace("# wrong", "#wrong")
+        return self._columns(text, line) or self._versions(text)
+
+    def _columns(self, text: str, line: str) -> bool:
+        """The heading of the table, which a terminal may have broken into several lines."""
+        if self.rows or any(map(str.isdecimal, text.split())):
+            return False
+        first = bool(_COLUMNS.search(text))
+        if first:
+            self.table_seen, self.rooted = True, "root" in text
             self.keep("columns", line)
-            return True
-        return self._versions(text)
+        if "in-place" in text or "in-plac" in text or text.count("busbw") > 1:
+            self.ways = 2
+        self.old_columns |= " error" in text
+        return first or "busbw" in text or "-place" in text
 
     def _versions(self, text: str) -> bool:
         if version := _VERSION.search(text):
             self.version = version[1]
         if library := _LIBRARY.search(text):
             self.library = library[1] or library[2]
-        return text.startswith("#") or bool(version or library) or "out-of-place" in text
+        return text.startswith("#") or bool(version or library)
 
     def _rank(self, found: re.Match[str], line: str) -> None:
         rank, pid, host, device, bus, name = found.groups()
@@ -209,17 +226,21 @@ class NcclTestsReader(Reader):
         """A row, or the rest of one that the terminal broke."""
         if self.held and _begins_row(tokens):
             self._flush()
-        joined = self.partial + tokens
-        row = parse_row(joined, self.old_columns)
-        if row and (row.in_place or self.ways < 2):
-            self.partial, self.held = [], None
-            self._add(row, line)
-            return True
-        if row:
-            self.held = row, line
-        goes_on = _begins_row(joined) and len(joined) < 13
+        # A terminal breaks rows between words and inside them; only one way of joining gives the right count.
+        ways = (
+            self.partial + tokens,
+            [*self.partial[:-1], "".join(self.partial[-1:] + tokens[:1]), *tokens[1:]],
+        )
+        for joined in ways if self.partial else ways[:1]:
+            row = parse_row(joined, self.old_columns, self.rooted)
+            if row and (row.in_place or self.ways < 2):
+                self.partial, self.held = [], None
+                self._add(row, line)
+                return True
+            self.held = (row, line) if row else self.held
+        goes_on = _begins_row(ways[0]) and len(ways[0]) < 13
         self.lost |= bool(self.partial) and not goes_on
-        self.partial = joined if goes_on else []
+        self.partial = ways[0] if goes_on else []
         return goes_on
 
     def _flush(self) -> None:
@@ -259,14 +280,19 @@ def _begins_row(tokens: list[str]) -> bool:
     return len(tokens) >= 3 and tokens[0].isdecimal() and tokens[1].isdecimal() and tokens[2].isidentifier()
 
 
-def parse_row(tokens: list[str], old_columns: bool) -> SizeRow | None:
-    """A row's tokens: size, count, type, perhaps the operation, perhaps the root, and one or two measurements."""
+def parse_row(tokens: list[str], old_columns: bool, rooted: bool | None = None) -> SizeRow | None:
+    """A row's tokens: size, count, type, perhaps the operation, perhaps the root, and one or two measurements.
+
+    `rooted`: whether there is a column for the root; None when the heading does not tell.
+    """
     if not _begins_row(tokens):
         return None
     size, count = whole(tokens[0]), whole(tokens[1])
     rest = tokens[3:]
     redop = rest.pop(0) if rest and rest[0].isidentifier() and rest[0].lower() not in ("nan", "inf") else None
     if not all(map(_is_value, rest)) or size is None or count is None:
+        return None
+    if rooted is not None and (len(rest) in (5, 9)) != rooted:
         return None
     root = whole(rest.pop(0)) if len(rest) in (5, 9) else None
     if len(rest) not in (4, 8):

@@ -11,7 +11,7 @@ from labkit.hardware.reports.error_patterns import PATTERNS, memory, suspicious
 from labkit.hardware.reports.text import quote
 
 _EXCEPTION = re.compile(
-    r"\b((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Warning|Interrupt|Exit|NotFound))\b:?"
+    r"\s*(?:\S{1,40}: )?((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Warning|Interrupt|Exit|NotFound))\b:?"
 )
 _RANK = re.compile(r"\[?[Rr]ank[ :]?(\d{1,6})\]?|\[default(\d{1,6})\]|\[\d+,(\d{1,6})\]<std")
 _MOST = 200
@@ -80,13 +80,13 @@ class PythonErrorReader(Reader):
         if not suspicious(line):
             self.age += 1
             return False
-        if (named := _EXCEPTION.search(line)) and not line[:1].isspace():
+        if named := _EXCEPTION.match(line):
             self.exception, self.age = named[1], 0
         for what, pattern in PATTERNS:
             if found := pattern.search(line):
                 self._add(what, found, line)
                 return True
-        return bool(named and not line[:1].isspace() and self._other(line, named[1]))
+        return bool(named and self._other(line, named[1]))
 
     def _other(self, line: str, name: str) -> bool:
         """An exception that this module has no word for: kept as it is, when it speaks of a device."""

@@ -145,7 +145,7 @@ class SmiTableReader(Reader):
             return True
         if "NVIDIA-SMI" in text and self.state.versions:
             return False  # the next table
-        if set(text) <= set("|=+-"):
+        if set(text) <= set("|=+-") and not (text == "|" and self.state.partial):
             self._border(text)
             return True
         if text.startswith("|") or self.state.partial:
@@ -157,9 +157,11 @@ class SmiTableReader(Reader):
         """A line between rows. If the terminal broke it, its pieces tell the terminal's width and the table's."""
         self.state.partial = ""
         self.state.closed = text.startswith("+") or text.endswith("+")
-        if text.startswith("+") and not text.endswith("+"):
-            self.state.wrap = self.state.width = len(text)
-        elif not text.startswith(("+", "|")):
+        if text.startswith(("+", "|")):
+            self.state.width = len(text)
+            if not text.endswith(("+", "|")):
+                self.state.wrap = len(text)
+        else:
             self.state.width += len(text)
 
     def _versions(self, text: str) -> None:
@@ -175,7 +177,8 @@ class SmiTableReader(Reader):
                 self._border(border)
         partial, width = self.state.partial, self.state.wrap
         row = (partial + line.rstrip() if width else f"{partial} {text}").strip()
-        if not (row.endswith("|") and len(row) > 1 and len(row) >= self.state.width) and len(row) < 400:
+        whole_row = row.endswith("|") and len(row) > 1 and (not width or len(row) >= self.state.width)
+        if not whole_row and len(row) < 400:
             # Spaces at the end of a line were lost: the next piece began at a multiple of the width.
             self.state.partial = row.ljust(-(-len(row) // width) * width) if width else row
             return

@@ -34,6 +34,8 @@ _PREFIX = re.compile(
     re.VERBOSE,
 )
 
+_INDENTED = re.compile(r"\s+(?:\[\d+,\d+\]<std|\[(?:default|rank)\d+\]:|\[ *\d+\.\d{6}\] |> )")
+
 
 class ReportError(LabkitError):
     """What was given is no text that could hold a report: says why, and what to give instead."""
@@ -75,6 +77,8 @@ def clean(raw: str) -> str:
         line = _COLOUR.sub("", line)
     if not line.isprintable():
         line = _CONTROL.sub("", line).replace("\xa0", " ").rstrip()
+    if _INDENTED.match(line):
+        line = line.lstrip()
     for _ in range(4):
         match = _PREFIX.match(line)
         if match is None or match.end() == 0:

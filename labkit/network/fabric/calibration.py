@@ -158,7 +158,7 @@ def _fitted(known: Measured, simulated: float | None, constants: Sequence[str]) 
     fixed = transfer if "bandwidth" not in constants else np.zeros(len(sizes))
     found = _least_squares({key: columns[key] / seconds for key in constants}, 1 - fixed / seconds)
     slope = found.get("bandwidth", 1.0)
-    if slope <= 0:
+    if slope * transfer.max() < 1e-6 * seconds.max():
         raise LabkitError(
             f"{known.source} takes no longer for larger sizes, so no bandwidth can be fitted: add sizes."
         )

@@ -18,27 +18,37 @@ from typing import Any
 
 import numpy as np
 
+from labkit.errors import LabkitError
+
 SAME_TIME = 1e-12  # events closer than this share of the clock are one event
 WAITING, FLYING, ACTIVE, DONE = 0, 1, 2, 3
 
 # `left` bytes at time `since`; `key` is the time of the flow's next event, `where` its place in the queue.
 FLOW = np.dtype(
     [(name, "f8") for name in ("key", "left", "since", "rate", "old", "start", "finish")]
-    + [(name, "i4") for name in ("where", "turn", "waits", "state")]
+    + [(name, "i4") for name in ("where", "turn", "waits", "state")],
+    align=True,
 )
 # `room` bytes/s left for a `load` of flows; `key` is their quotient, the fair share; `head` the first active hop.
 LINK = np.dtype(
     [(name, "f8") for name in ("key", "capacity", "room", "load")]
-    + [(name, "i4") for name in ("where", "turn", "head", "unused")]
+    + [(name, "i4") for name in ("where", "turn", "head")],
+    align=True,
 )
 # One flow on one link, a cell of the doubly linked list of that link's active flows. `weight`: see `run`.
-HOP = np.dtype([("weight", "f8"), *((name, "i4") for name in ("link", "owner", "after", "before"))])
+HOP = np.dtype(
+    [("weight", "f8"), *((name, "i4") for name in ("link", "owner", "after", "before"))], align=True
+)
 
 
 def compiled(function: Callable[..., Any]) -> Any:
     """numba's njit, kept on disk where a cache can be written."""
-    from numba import njit
-
+    try:
+        from numba import njit
+    except ImportError:
+        raise LabkitError(
+            "The fabric simulator needs numba: pip install 'gpu-labkit[lab]' brings it."
+        ) from None
     try:
         return njit(cache=True, nogil=True)(function)
     except RuntimeError:  # neither the package's folder nor the user's cache is writable

@@ -13,7 +13,7 @@ does not hold, nothing is folded.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -67,7 +67,7 @@ def fold(steps: Steps, routes: Routes, capacity: np.ndarray, delay: np.ndarray) 
     )
     # Message colours are numbered pattern by pattern, since the pattern is the first thing they differ by.
     return Folded(
-        Steps(steps.places, patterns, steps.program, steps.forwards, steps.in_order),
+        replace(steps, patterns=patterns),
         (at, crossed.astype(np.int32)),
         weight.astype(float),
         capacity[np.unique(link, return_index=True)[1]],

@@ -81,6 +81,7 @@ class Steps:
     forwards : a message waits for what its source received since it last sent, or, having received nothing since,
         for what it waited for then; without it, ranks send what is their own.
     in_order : a message also waits for the last messages of its source.
+    in_turn : a message also waits for the last messages to its target, which takes one at a time.
     """
 
     places: np.ndarray
@@ -88,6 +89,7 @@ class Steps:
     program: tuple[tuple[int, int], ...]
     forwards: bool = True
     in_order: bool = True
+    in_turn: bool = False
 
     @property
     def messages(self) -> Messages:
@@ -139,8 +141,8 @@ class _Ledger:
     """Works out what waits for what, step after step."""
 
     def __init__(self, steps: Steps) -> None:
-        self.forwards, self.in_order = steps.forwards, steps.in_order
-        self.fresh, self.held, self.sent = _Mail(), _Mail(), _Mail()
+        self.steps = steps
+        self.fresh, self.held, self.sent, self.taken = _Mail(), _Mail(), _Mail(), _Mail()
         self.count = 0
         self.before: list[np.ndarray] = []
         self.after: list[np.ndarray] = []
@@ -158,8 +160,9 @@ class _Ledger:
 
     def _once(self, pattern: Messages) -> None:
         numbers = self.count + np.arange(len(pattern))
-        pairs = [self._received(pattern.source)] if self.forwards else []
-        pairs += [self.sent.waited_for(pattern.source)] if self.in_order else []
+        pairs = [self._received(pattern.source)] if self.steps.forwards else []
+        pairs += [self.sent.waited_for(pattern.source)] if self.steps.in_order else []
+        pairs += [self.taken.waited_for(pattern.target)] if self.steps.in_turn else []
         self.before.append(np.concatenate([before for before, _ in pairs]) if pairs else numbers[:0])
         self.after.append(
             self.count + (np.concatenate([sender for _, sender in pairs]) if pairs else numbers[:0])
@@ -167,6 +170,8 @@ class _Ledger:
         self.fresh.add(pattern.target, numbers)
         self.sent.take(pattern.source)
         self.sent.add(pattern.source, numbers)
+        self.taken.take(pattern.target)
+        self.taken.add(pattern.target, numbers)
         self.count += len(pattern)
 
     def _received(self, source: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -182,7 +187,7 @@ class _Ledger:
         moves = before >= self.count - 2 * length
         self.before.append((before + shift * moves).ravel())
         self.after.append((after + shift).ravel())
-        for mail in (self.fresh, self.held, self.sent):
+        for mail in (self.fresh, self.held, self.sent, self.taken):
             mail.message = mail.message + length * times * (mail.message >= self.count - 2 * length)
         self.count += length * times
 

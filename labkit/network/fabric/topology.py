@@ -114,8 +114,12 @@ class Links:
 
 
 def new_graph() -> nx.DiGraph:
-    import networkx as nx
-
+    try:
+        import networkx as nx
+    except ImportError:
+        raise LabkitError(
+            "Topologies are networkx graphs: pip install 'gpu-labkit[lab]' brings networkx."
+        ) from None
     return nx.DiGraph()
 
 

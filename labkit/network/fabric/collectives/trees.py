@@ -9,13 +9,16 @@ from labkit.network.fabric.team import Team
 
 
 def all_reduce(team: Team, size: float) -> Steps:
-    """Binomial tree to the first rank and back, the whole size a step: T = 2 ceil(log2 n)(alpha + size / beta)."""
+    """Binomial tree to the first rank and back, the whole size a step: T = 2 ceil(log2 n)(alpha + size / beta).
+
+    A parent takes from one child at a time, as with blocking receives.
+    """
     up, down = _binomial(team, size)
     count = len(up)
     program = [(level, 1) for level in range(count)] + [
         (count + level, 1) for level in reversed(range(count))
     ]
-    return Steps(team.nodes, (*up, *down), tuple(program))
+    return Steps(team.nodes, (*up, *down), tuple(program), in_turn=True)
 
 
 def broadcast(team: Team, size: float) -> Steps:

@@ -67,7 +67,7 @@ class Monitor:
         """
         if not _has_anywidget():
             raise LabkitError("The live plot needs anywidget: pip install 'gpu-labkit[lab]'.")
-        if self._view is None:
+        if self._view is None or self._view.comm is None:  # not yet shown, or closed by hand
             from labkit.widgets.monitor_view import LiveView, retire
 
             self._view = LiveView(self._recording)

@@ -17,17 +17,18 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 MAX_DRAWN_SPANS = 200
-COLOURS = {
-    "cpu": "#0072B2",
-    "cores": "#0072B2",
-    "memory": "#CC79A7",
-    "gpu": "#009E73",
-    "gpu memory": "#56B4E9",
-    "gpu power": "#E69F00",
-    "gpu temperature": "#8C564B",
-    "emulator": "#D55E00",
+# As in the live plot; several of a group differ in lightness, for readers who see fewer colours.
+COLOURS: dict[str, tuple[str, ...]] = {
+    "cpu": ("#0072B2",),
+    "cores": ("#0072B2",),
+    "memory": ("#CC79A7",),
+    "gpu": ("#009E73", "#9BBF2F", "#0B5C6B", "#4FAE8B"),
+    "gpu memory": ("#56B4E9", "#6D6FB3", "#2B8A9D", "#7A8FB0"),
+    "gpu power": ("#E69F00", "#8A5A00", "#F0C050", "#7A6A00"),
+    "gpu temperature": ("#A3323B", "#E07A7A", "#B0603A", "#7D3C50"),
+    "emulator": ("#D55E00",),
+    "own": ("#4477AA", "#EE6677", "#228833", "#AA3377", "#66CCEE", "#CCBB44"),
 }
-OWN_COLOURS = ("#4477AA", "#EE6677", "#228833", "#AA3377", "#66CCEE", "#CCBB44")
 
 
 def recording_figure(recording: Recording) -> Figure:
@@ -52,13 +53,15 @@ def recording_figure(recording: Recording) -> Figure:
     )
     for row, (title, members) in enumerate(panels, start=1):
         for number, series in members:
-            figure.add_trace(_trace(series, number, times, values[number]), row=row, col=1)
+            place = sum(one.group == series.group for one in recording.series[:number])
+            figure.add_trace(_trace(series, place, times, values[number]), row=row, col=1)
         figure.update_yaxes(title_text=title, rangemode="tozero", row=row, col=1)
     figure.update_yaxes(range=[0, 102], row=1, col=1)
     _draw_spans(figure, recording.spans, float(times[-1]), recording.interval)
     figure.update_xaxes(title_text="seconds since the monitor started", row=len(panels), col=1)
     look = {**theme.common(_heading(len(recording.spans))), "hovermode": "x unified"}
-    figure.update_layout({**look, "height": 340 + 150 * (len(panels) - 1)})
+    aside = {"orientation": "v", "x": 1.01, "y": 1, "yanchor": "top"}
+    figure.update_layout({**look, "height": 340 + 150 * (len(panels) - 1), "legend": aside})
     quiet = {"gridcolor": theme.GRID, "zerolinecolor": theme.GRID}
     figure.update_xaxes(quiet)
     figure.update_yaxes(quiet)
@@ -83,7 +86,7 @@ def _title(unit: str, members: list[tuple[int, Series]]) -> str:
     return unit or members[0][1].name
 
 
-def _trace(series: Series, number: int, times: NDArray[np.float64], values: NDArray[np.float32]) -> Any:
+def _trace(series: Series, place: int, times: NDArray[np.float64], values: NDArray[np.float32]) -> Any:
     from plotly.graph_objects import Scatter
 
     own = series.group == "own"
@@ -91,18 +94,20 @@ def _trace(series: Series, number: int, times: NDArray[np.float64], values: NDAr
         x=times,
         y=[None if np.isnan(value) else float(value) for value in values],
         name=series.label,
+        legendgroup=series.group if series.group == "cores" else series.key,
+        showlegend=series.group != "cores" or place == 0,  # one entry switches all cores
         mode="lines+markers" if own else "lines",
         connectgaps=own,
         marker={"size": 4},
-        line=_line(series, number),
+        line=_line(series, place),
         opacity=0.45 if series.group == "cores" else 1.0,
-        visible="legendonly" if series.hidden else True,
         hovertemplate="%{y:.4g} " + series.unit,
     )
 
 
-def _line(series: Series, number: int) -> dict[str, Any]:
-    colour = COLOURS.get(series.group) or OWN_COLOURS[number % len(OWN_COLOURS)]
+def _line(series: Series, place: int) -> dict[str, Any]:
+    colours = COLOURS.get(series.group, COLOURS["own"])
+    colour = colours[place % len(colours)]
     width = 0.8 if series.group == "cores" else 2.0
     return {"color": colour, "width": width, "dash": "solid" if series.provenance == "measured" else "dash"}
 

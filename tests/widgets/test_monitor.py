@@ -156,12 +156,24 @@ def test_figure_has_a_panel_for_shares_and_one_for_each_other_unit() -> None:
     assert titles == ["%", "°C", "%", "images/s"]
 
 
-def test_figure_dashes_what_is_not_measured_and_hides_what_is_hidden() -> None:
+def test_figure_dashes_what_is_not_measured_and_joins_own_metrics_over_gaps() -> None:
     traces = {trace.name: trace for trace in recording_figure(recorded()).data}
     assert traces["Emulated GPU (%), emulated"].line.dash == "dash"
     assert traces["CPU (%), measured"].line.dash == "solid"
-    assert traces["GPU 0 temperature (°C), measured"].visible == "legendonly"
+    assert traces["images/s, measured"].connectgaps
     assert list(traces["images/s, measured"].y[:4]) == [100.0, None, None, 100.0]
+
+
+def test_figure_of_a_large_machine_keeps_a_short_legend() -> None:
+    cores = [Series(f"cpu.{i}", f"Core {i}", "%", "measured", "cores") for i in range(64)]
+    gpus = [Series(f"gpu.{i}.utilization", f"GPU {i}", "%", "measured", "gpu") for i in range(2)]
+    recording = Recording(0.5)
+    recording.append(0.5, dict.fromkeys(cores + gpus, 50.0), {})
+    traces = recording_figure(recording).data
+    assert len(traces) == 66
+    assert sum(trace.showlegend for trace in traces) == 3
+    first, second = traces[-2:]
+    assert first.line.color != second.line.color
 
 
 def test_figure_shades_spans_and_marks_brief_ones() -> None:

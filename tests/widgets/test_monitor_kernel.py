@@ -174,6 +174,14 @@ def test_deleted_monitor_leaves_no_widget_and_no_thread(kernel: Kernel) -> None:
     assert kernel.value(THREADS) == []
 
 
+def test_widget_closed_by_hand_is_made_anew_when_shown_again(kernel: Kernel) -> None:
+    first = start(kernel)
+    kernel.run("import ipywidgets\nipywidgets.Widget.close_all()\ntime.sleep(0.3)")
+    second = start(kernel, "mon")
+    assert second != first
+    assert len(samples(kernel.listen(1.0), second)) >= 5
+
+
 def test_kernel_interrupt_leaves_the_plot_running(kernel: Kernel) -> None:
     comm = start(kernel)
     request = kernel.send("time.sleep(30)")

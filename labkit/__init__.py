@@ -20,6 +20,10 @@ _LAZY: dict[str, tuple[str, str | None]] = {
     "doctor": ("labkit.hardware.doctor", "doctor"),
     "lesson": ("labkit.course.header", "lesson"),
     "inspect": ("labkit.compute.emulator.inspection", "inspect"),
+    "warp_view": ("labkit.widgets.warp_view", "warp_view"),
+    "roofline": ("labkit.widgets.roofline_view", "roofline"),
+    "occupancy": ("labkit.widgets.occupancy_view", "occupancy"),
+    "compare": ("labkit.widgets.compare_view", "compare"),
     "monitor": ("labkit.widgets.monitor", "monitor"),
     "read": ("labkit.widgets.read", "read"),
     "exercise": ("labkit.course", "exercise"),
@@ -44,8 +48,12 @@ if TYPE_CHECKING:
     from labkit.network.context import rank_context
     from labkit.network.fabric.machine import fabric
     from labkit.network.ranks import ranks
+    from labkit.widgets.compare_view import compare
     from labkit.widgets.monitor import monitor
+    from labkit.widgets.occupancy_view import occupancy
     from labkit.widgets.read import read
+    from labkit.widgets.roofline_view import roofline
+    from labkit.widgets.warp_view import warp_view
 
 
 def __getattr__(name: str) -> Any:

@@ -38,6 +38,14 @@ class Figure(go.Figure):
             "text/plain": f"figure: {self.layout.title.text or 'untitled'}",
         }
 
+    def to_html(self, *arguments: Any, **more: Any) -> str:
+        """As Plotly's, but an animation waits for its slider or button instead of playing by itself."""
+        return super().to_html(*arguments, **{"auto_play": False, **more})
+
+    def write_html(self, *arguments: Any, **more: Any) -> None:
+        """As Plotly's, but an animation waits for its slider or button instead of playing by itself."""
+        super().write_html(*arguments, **{"auto_play": False, **more})
+
 
 def _in_jupyter() -> bool:
     if any(name in os.environ for name in ELSEWHERE) or os.path.exists("/kaggle/input"):

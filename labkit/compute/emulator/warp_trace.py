@@ -21,6 +21,7 @@ from labkit.compute.emulator.kernel import Configured
 from labkit.compute.emulator.memory import Array, per_lane
 from labkit.compute.emulator.observers import Observer, observed
 from labkit.compute.emulator.program import Site
+from labkit.compute.emulator.source import Source
 from labkit.compute.emulator.traffic import BANK_BYTES, BANKS, SECTOR_BYTES, lanes_together
 from labkit.compute.emulator.warp import warps_of
 from labkit.errors import LabkitError
@@ -37,14 +38,14 @@ class WarpAccess:
     kind : str
         ``"read"``, ``"write"`` or ``"atomic"``.
     array, space : str
-        The array's name in the kernel, and the memory it is in: ``"global"``, ``"constant"``, ``"shared"``, ``"local"``.
+        The array's name in the kernel, and the memory it is in: ``"global"``, ``"constant"`` or ``"shared"``.
     line : int
         The line in the learner's cell or file.
     lanes : tuple of int
         The active lanes, 0 to 31.
     addresses : tuple of int
-        The first byte that each of them wants, counted from the start of the array (of the block's or lane's own
-        copy in shared and local memory).
+        The first byte that each of them wants, counted from the start of the array (of the block's own in shared
+        memory).
     item_bytes, origin : int
         Size of an element, and where the array starts in its sector.
     """
@@ -116,14 +117,16 @@ class WarpTrace:
 
 
 def trace(
-    launch: Any, *arguments: Any, line: int | None = None, block: Dim3 | int = 0, warp: int = 0
+    launch: Any, *arguments: Any, line: int | str | None = None, block: Dim3 | int = 0, warp: int = 0
 ) -> WarpTrace:
-    """Run one block of ``kernel[grid, block]`` and keep what one of its warps asked of memory.
+    """Run one block of ``kernel[grid, block]`` and keep what one of its warps asked of global and shared memory.
+
+    Local arrays are left out: the hardware lays them out so that the lanes of a warp never meet.
 
     Parameters
     ----------
-    line : int, optional
-        Keep the instructions of this line only.
+    line : int or str, optional
+        Keep the instructions of this line only: its number, or words that are in it, such as ``"out[x, y]"``.
     block : int or (x, y, z)
         Which block; ``warp`` is counted within it.
 
@@ -135,7 +138,7 @@ def trace(
     configured = as_configured(launch)
     where = _block(block, configured.shape)
     _check_warp(warp, configured.shape)
-    recorder = _Recorder(where, warp, line)
+    recorder = _Recorder(where, warp, _lines(line, configured.kernel.source))
     with _put_back(configured, arguments):
         observed(
             configured.kernel,
@@ -147,7 +150,7 @@ def trace(
         )
     if not recorder.count:
         raise LabkitError(
-            f"Warp {warp} of block {where} touches no memory{f' in line {line}' if line else ''}; "
+            f"Warp {warp} of block {where} touches no memory{f' in line {line!r}' if line else ''}; "
             f"lines of '{configured.kernel.source.name}' that do: {_listed(recorder.lines)}."
         )
     left_out = recorder.count - len(recorder.accesses)
@@ -157,8 +160,8 @@ def trace(
 class _Recorder(Observer):
     """Keeps the accesses of one warp of one block."""
 
-    def __init__(self, block: Dim3, warp: int, line: int | None):
-        self.block_wanted, self.warp, self.line = block, warp, line
+    def __init__(self, block: Dim3, warp: int, wanted: set[int] | None):
+        self.block_wanted, self.warp, self.wanted = block, warp, wanted
         self.accesses: list[WarpAccess] = []
         self.count = 0
         self.lines: set[int] = set()
@@ -171,11 +174,11 @@ class _Recorder(Observer):
         warps = warps_of(group)
         number = self._slot(group.chunk) * self.warps_per_block + self.warp
         ours = np.flatnonzero(warps.warp == number)
-        if not len(ours):
+        if not len(ours) or array.space == "local":
             return
         place = self.sites[site]
         self.lines.add(place.line)
-        if self.line not in (None, place.line):
+        if self.wanted is not None and place.line not in self.wanted:
             return
         self.count += 1
         if len(self.accesses) < MOST:
@@ -194,7 +197,7 @@ class _Recorder(Observer):
             )
 
     def _slot(self, chunk: Chunk) -> int:
-        """The wanted block's number within a chunk, which is that block alone unless the kernel needs the whole grid."""
+        """The wanted block's number within a chunk, usually that block alone."""
         x, y, z = (w - o for w, o in zip(self.block_wanted, chunk.origin, strict=True))
         inside = all(0 <= k < n for k, n in zip((x, y, z), chunk.extent, strict=True))
         return (z * chunk.extent[1] + y) * chunk.extent[0] + x if inside else -self.warps_per_block
@@ -219,9 +222,13 @@ def _block(block: Dim3 | int, shape: Launch) -> Dim3:
     if isinstance(block, int) and 0 <= block < shape.blocks:
         return block % x, block // x % y, block // (x * y)
     whole = (*block, 0, 0)[:3] if isinstance(block, tuple) else ()
-    if len(whole) == 3 and all(isinstance(k, int) and 0 <= k < n for k, n in zip(whole, shape.grid, strict=True)):
+    if len(whole) == 3 and all(
+        isinstance(k, int) and 0 <= k < n for k, n in zip(whole, shape.grid, strict=True)
+    ):
         return whole[0], whole[1], whole[2]
-    raise LabkitError(f"The launch has {shape.blocks} block(s), {x} x {y} x {z}; there is no block {block!r}.")
+    raise LabkitError(
+        f"The launch has {shape.blocks} block(s), {x} x {y} x {z}; there is no block {block!r}."
+    )
 
 
 def _check_warp(warp: int, shape: Launch) -> None:
@@ -230,6 +237,13 @@ def _check_warp(warp: int, shape: Launch) -> None:
         raise LabkitError(
             f"A block of {shape.threads_per_block} threads has warps 0 to {count - 1}, not {warp!r}."
         )
+
+
+def _lines(line: int | str | None, source: Source) -> set[int] | None:
+    """The lines that are meant: all (None), one by its number, or those that contain some words."""
+    if not isinstance(line, str):
+        return None if line is None else {line}
+    return {source.first_line + k for k, text in enumerate(source.text.splitlines()) if line in text}
 
 
 def _listed(lines: set[int]) -> str:

@@ -1,0 +1,77 @@
+"""How a wire is held to its bandwidth, latency and loss: one queueing discipline at each of its ends.
+
+What leaves a device waits in a token bucket filter (tbf). Where the kernel has netem, that does latency and
+loss as well, and the bandwidth with them; elsewhere latency and loss are not shaped, and the cluster says so.
+A cut wire throws away what is sent into it, as a pulled cable does: neither end is told.
+"""
+
+from __future__ import annotations
+
+from labkit.errors import LabkitError
+from labkit.network.cluster.plan import Shape
+
+_BURST_S = 0.25e-3  # what may pass at once: little beside what a learner measures
+_LEAST_BURST = 66_000  # a packet of 64 KiB, as TCP hands them down; a smaller bucket has them cut up
+_QUEUE_S = 20e-3
+_LEAST_QUEUE = 1 << 20
+
+
+def command(device: str, shape: Shape, netem: bool) -> str:
+    """The line for ``tc -batch`` that gives ``device`` this shape.
+
+    A queue holds 20 ms of traffic, and 1 MiB at least: what comes on top is lost.
+    """
+    head = f"qdisc replace dev {device} root"
+    if shape.cut:
+        return f"{head} blackhole"
+    if netem and (shape.latency or shape.loss):
+        return f"{head} handle 1: netem{_netem(shape)}"
+    if shape.bandwidth is None:
+        return f"{head} handle 1: pfifo limit 1000"
+    rate = shape.bandwidth
+    burst = max(_LEAST_BURST, round(rate * _BURST_S))
+    limit = max(_LEAST_QUEUE, round(rate * _QUEUE_S))
+    return f"{head} handle 1: tbf rate {round(8 * rate)}bit burst {burst} limit {limit}"
+
+
+def _netem(shape: Shape) -> str:
+    in_flight = (shape.bandwidth or 1.25e9) * (shape.latency + _QUEUE_S)
+    words = f" limit {max(1000, round(in_flight / 1500))}"  # packets
+    words += f" delay {round(1e6 * shape.latency)}us" if shape.latency else ""
+    words += f" loss {100 * shape.loss:g}%" if shape.loss else ""
+    return words + (f" rate {round(8 * shape.bandwidth)}bit" if shape.bandwidth else "")
+
+
+def note(shapes: list[Shape], netem: bool) -> str:
+    """What cannot be had on this kernel, in a sentence; empty when all can."""
+    if netem:
+        return ""
+    wanted = ["latency"] if any(shape.latency for shape in shapes) else []
+    wanted += ["loss"] if any(shape.loss for shape in shapes) else []
+    if not wanted:
+        return ""
+    what = " and ".join(wanted)
+    return (
+        f"This kernel has no netem, so {what} {'are' if len(wanted) > 1 else 'is'} not shaped: "
+        "links have the latency of this machine; their bandwidth is as asked."
+    )
+
+
+def check(shape: Shape) -> Shape:
+    """``shape``, when a wire can have it.
+
+    Raises
+    ------
+    LabkitError
+        For a bandwidth that tbf cannot keep, or a loss that is no share.
+    """
+    if shape.bandwidth is not None and not 1e3 <= shape.bandwidth <= 5e10:
+        raise LabkitError(
+            f"A link of {shape.bandwidth:g} bytes/s cannot be kept: give 8 kbit/s to 400 Gbit/s, "
+            "None for no limit, or .cut() for nothing at all."
+        )
+    if not 0 <= shape.loss < 1:
+        raise LabkitError(f"loss={shape.loss:g} is no share of packets: give 0.01 for one in a hundred, less than 1.")
+    if shape.latency > 10:
+        raise LabkitError(f"A latency of {shape.latency:g} s is too long to be of use: give at most 10 s.")
+    return shape

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     )
     from labkit.network.context import rank_context
     from labkit.network.errors import RankError
-    from labkit.network.p2p import irecv, isend, recv, send
+    from labkit.network.p2p import exchange, irecv, isend, recv, send
     from labkit.network.rehearsal import rehearse
 
 _MODULES = {
@@ -32,7 +32,7 @@ _MODULES = {
     ),
     "labkit.network.context": "rank_context",
     "labkit.network.errors": "RankError",
-    "labkit.network.p2p": "irecv isend recv send",
+    "labkit.network.p2p": "exchange irecv isend recv send",
     "labkit.network.rehearsal": "rehearse",
 }
 _LAZY = {name: module for module, names in _MODULES.items() for name in names.split()}
@@ -41,6 +41,7 @@ __all__ = [
     "RankError",
     "binomial_broadcast",
     "binomial_reduce",
+    "exchange",
     "hierarchical_all_reduce",
     "irecv",
     "isend",

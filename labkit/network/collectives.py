@@ -80,7 +80,7 @@ def ring_reduce_scatter(tensor: Any, op: str = "sum", members: Sequence[int] | N
         outgoing = data[part[(me - step - 1) % len(ring)]]
         mine = data[part[(me - step - 2) % len(ring)]]
         coming = here.scratch(mine)
-        _exchange(outgoing, right, coming, left)
+        here.exchange(outgoing, right, coming, left)
         here.combine(_known(op), mine, coming)
     return part[me]
 
@@ -91,12 +91,14 @@ def ring_all_gather(tensor: Any, members: Sequence[int] | None = None) -> None:
 
     In p - 1 steps every rank passes on, to the right, the chunk that it received last.
     """
-    _, ring, me = _place(members)
+    here, ring, me = _place(members)
     data = flat(tensor)
     part = chunks(len(data), len(ring))
     right, left = ring[(me + 1) % len(ring)], ring[me - 1]
     for step in range(len(ring) - 1):
-        _exchange(data[part[(me - step) % len(ring)]], right, data[part[(me - step - 1) % len(ring)]], left)
+        here.exchange(
+            data[part[(me - step) % len(ring)]], right, data[part[(me - step - 1) % len(ring)]], left
+        )
 
 
 @_collective("all_reduce", cost.ring)
@@ -183,13 +185,13 @@ def _halve_and_double(data: Any, op: str, ring: Sequence[int], me: int, core: in
         kept, given = ((middle, high), (low, middle)) if upper else ((low, middle), (middle, high))
         mine = data[_span(part, kept)]
         coming = here.scratch(mine)
-        _exchange(data[_span(part, given)], ring[me ^ distance], coming, ring[me ^ distance])
+        here.exchange(data[_span(part, given)], ring[me ^ distance], coming, ring[me ^ distance])
         here.combine(op, mine, coming)
         swaps.append((distance, kept, given))
         (low, high), distance = kept, distance // 2
     for distance, kept, given in reversed(swaps):
         partner = ring[me ^ distance]
-        _exchange(data[_span(part, kept)], partner, data[_span(part, given)], partner)
+        here.exchange(data[_span(part, kept)], partner, data[_span(part, given)], partner)
 
 
 @_collective("all_reduce", cost.hierarchical)
@@ -229,7 +231,7 @@ def pairwise_all_to_all(received: Sequence[Any], sent: Sequence[Any]) -> None:
     received[here.rank][...] = sent[here.rank]
     for step in range(1, here.size):
         to, source = (here.rank + step) % here.size, (here.rank - step) % here.size
-        _exchange(flat(sent[to]), to, flat(received[source]), source)
+        here.exchange(flat(sent[to]), to, flat(received[source]), source)
 
 
 COLLECTIVES = (
@@ -242,15 +244,6 @@ COLLECTIVES = (
     hierarchical_all_reduce,
     pairwise_all_to_all,
 )
-
-
-def _exchange(outgoing: Any, to: int, incoming: Any, source: int) -> None:
-    """Send and receive at the same time: if all sent first and received then, none might ever receive."""
-    here = endpoint()
-    receiving = here.irecv(incoming, source)
-    sending = here.isend(outgoing, to)
-    receiving.wait()
-    sending.wait()
 
 
 def _place(members: Sequence[int] | None) -> tuple[Any, Sequence[int], int]:

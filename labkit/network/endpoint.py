@@ -16,6 +16,7 @@ from labkit.network.p2p import Transfer
 
 # Taken before they are watched: a collective is one call, not each of its messages.
 _isend, _irecv = distributed_c10d.isend, distributed_c10d.irecv
+_batch = distributed_c10d.batch_isend_irecv
 _COMBINE: dict[str, Any] = {
     "sum": torch.add,
     "product": torch.mul,
@@ -46,13 +47,13 @@ class TorchEndpoint:
         self.tracing = False
         self._buffers: dict[tuple[torch.dtype, torch.device], torch.Tensor] = {}
         self._pace, self._meter = pace, meter
+        self._grouped = distributed_c10d.get_backend() == "nccl"
 
     def isend(self, data: torch.Tensor, to: int) -> Transfer:
         count = data.numel() * data.element_size()
         if not count:
             return _Nothing()
-        self.sent[to] += count
-        self.messages += 1
+        self._count_sent(to, count)
         if not self._pace.emulated:
             return _Started([_isend(data, to)])
         passage = self._pace.departs(count)
@@ -69,6 +70,30 @@ class TorchEndpoint:
         stamp = torch.empty(1, dtype=torch.float64, device=into.device)
         parts = [_irecv(stamp, source), _irecv(into, source)]
         return _Receiving(parts, stamp, count, self._pace, self._meter)
+
+    def exchange(self, outgoing: torch.Tensor, to: int, incoming: torch.Tensor, source: int) -> None:
+        if self._grouped and not self._pace.emulated:
+            self._exchange_grouped(outgoing, to, incoming, source)
+            return
+        receiving, sending = self.irecv(incoming, source), self.isend(outgoing, to)
+        receiving.wait()
+        sending.wait()
+
+    def _exchange_grouped(self, outgoing: torch.Tensor, to: int, incoming: torch.Tensor, source: int) -> None:
+        """NCCL runs what is not grouped one after the other: both sides would receive first, for ever."""
+        parts = []
+        if outgoing.numel():
+            self._count_sent(to, outgoing.numel() * outgoing.element_size())
+            parts.append(distributed_c10d.P2POp(distributed_c10d.isend, outgoing, to))
+        if incoming.numel():
+            self.received[source] += incoming.numel() * incoming.element_size()
+            parts.append(distributed_c10d.P2POp(distributed_c10d.irecv, incoming, source))
+        for work in _batch(parts) if parts else ():
+            work.wait()
+
+    def _count_sent(self, to: int, count: int) -> None:
+        self.sent[to] += count
+        self.messages += 1
 
     def scratch(self, like: torch.Tensor) -> torch.Tensor:
         kind = like.dtype, like.device

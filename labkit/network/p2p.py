@@ -40,6 +40,10 @@ class Endpoint(Protocol):
 
     def irecv(self, into: Any, source: int) -> Transfer: ...
 
+    def exchange(self, outgoing: Any, to: int, incoming: Any, source: int) -> None:
+        """Send and receive at the same time: if all sent first and received then, none might ever receive."""
+        ...
+
     def scratch(self, like: Any) -> Any:
         """A buffer like this one, with anything in it; it is lent until the next call.
 
@@ -96,6 +100,13 @@ def recv(into: Any, source: int) -> None:
     """Receive, waiting for it."""
     with endpoint().noting("recv"):
         irecv(into, source).wait()
+
+
+def exchange(outgoing: Any, to: int, incoming: Any, source: int) -> None:
+    """Send and receive at the same time, and wait for both; also right on NCCL, where the two are one."""
+    here = endpoint()
+    with here.noting("send"):
+        here.exchange(flat(outgoing), peer(here, to), flat(incoming), peer(here, source))
 
 
 def flat(tensor: Any) -> Any:

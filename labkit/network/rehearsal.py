@@ -180,6 +180,11 @@ class _Actor:
         self.snapshot()
         return _Coming(self, into, source)
 
+    def exchange(self, outgoing: Array, to: int, incoming: Array, source: int) -> None:
+        receiving, sending = self.irecv(incoming, source), self.isend(outgoing, to)
+        receiving.wait()
+        sending.wait()
+
     def scratch(self, like: Array) -> Array:
         return np.empty_like(like)
 

@@ -173,6 +173,24 @@ def test_messages_to_oneself_are_refused(world: World) -> None:
         world(2).run(to_myself)
 
 
+def test_grouped_exchanges_as_nccl_needs_them_give_the_same(world: World) -> None:
+    def both_ways() -> tuple[bool, int]:
+        import torch
+
+        from labkit.network import ring_all_reduce
+        from labkit.network.p2p import endpoint
+
+        here: Any = endpoint()
+        sums = []
+        for here._grouped in (False, True):
+            data = torch.arange(7.0) + here.rank
+            ring_all_reduce(data)
+            sums.append(data)
+        return torch.equal(*sums), here.messages
+
+    assert world(3).run(both_ways) == [(True, 8)] * 3
+
+
 def test_chunks_cover_everything_once() -> None:
     assert [(part.start, part.stop) for part in chunks(7, 3)] == [(0, 3), (3, 5), (5, 7)]
     assert [(part.start, part.stop) for part in chunks(1, 3)] == [(0, 1), (1, 1), (1, 1)]

@@ -106,6 +106,18 @@ def test_ranks_die_with_their_server_and_with_the_kernel_at_once(notebook: Noteb
     assert _gone([server, *ranks], 5) == []
 
 
+def test_a_server_that_nobody_asks_leaves_and_is_replaced(world: World) -> None:
+    client.stop()
+    world(1).run(int)
+    rested = client.server()
+    folder = Path(rested.wait_ready()["folder"])
+    rested.tell({"do": "rest", "seconds": 0.1})
+    rested.process.wait(5)
+    assert not folder.exists()
+    assert world(2).run(lambda: 1) == [1, 1]
+    assert client.server() is not rested
+
+
 def test_nothing_listens_beyond_loopback(world: World) -> None:
     def listening() -> list[str]:
         import torch

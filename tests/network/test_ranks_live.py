@@ -102,7 +102,7 @@ def test_the_board_says_what_was_written() -> None:
 def test_a_message_over_the_emulated_link_takes_alpha_plus_n_over_beta(
     world: World, rate: str | None
 ) -> None:
-    def measure() -> float:
+    def measure() -> tuple[float, float]:
         import torch
         import torch.distributed as dist
 
@@ -115,11 +115,12 @@ def test_a_message_over_the_emulated_link_takes_alpha_plus_n_over_beta(
             send(data, 1)
         else:
             recv(data, 0)
-        return time.monotonic() - began
+        return began, time.monotonic()
 
     results = world(2, link=rate, latency="20ms").run(measure)
+    took = results[1][1] - results[0][0]  # from the sender's start to the receiver's end
     least = 0.1 if rate else 0.02
-    assert least <= results[1] < least + 0.15
+    assert least <= took < least + 1.0  # a busy machine may add to it, never take away
     assert results.traffic[0].bytes_sent == results.traffic[1].bytes_received == 1_000_000
     assert dict(results.traffic[0].sent) == {1: 1_000_000}
     assert "Emulated link of each rank" in results._repr_html_()

@@ -81,12 +81,14 @@ def test_a_failure_names_the_cell_and_shows_its_line_and_no_internals(kernel: Ke
 
 def test_interrupting_the_cell_ends_the_ranks_within_two_seconds(kernel: Kernel) -> None:
     kernel.run("import labkit, time; labkit.ranks(2).run(int)")
-    kernel.client.execute("labkit.ranks(2).run(lambda: [time.sleep(0.01) for _ in range(10**5)])")
+    request = kernel.client.execute("labkit.ranks(2).run(lambda: [time.sleep(0.01) for _ in range(10**5)])")
     server = _wait_for(lambda: [p for p in psutil.Process(kernel.pid).children() if len(p.children()) == 2])
     ranks = server[0].children()
     kernel.manager.interrupt_kernel()
     assert psutil.wait_procs(ranks, timeout=2)[1] == []
-    assert kernel.client.get_shell_msg(timeout=5)["content"]["ename"] == "KeyboardInterrupt"
+    while (reply := kernel.client.get_shell_msg(timeout=5))["parent_header"]["msg_id"] != request:
+        pass
+    assert reply["content"]["ename"] == "KeyboardInterrupt"
     out, error = kernel.run("print(list(labkit.ranks(2).run(lambda: 3)))")
     assert (out, error) == ("[3, 3]\n", "")
 

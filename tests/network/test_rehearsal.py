@@ -10,7 +10,7 @@ import pytest
 
 from labkit.errors import LabkitError
 from labkit.network import collectives as ours
-from labkit.network import irecv, isend, recv, rehearse, send
+from labkit.network import exchange, irecv, isend, recv, rehearse, send
 from labkit.network.p2p import endpoint
 
 EVERYBODY = {
@@ -62,8 +62,15 @@ def test_ones_own_function_can_be_rehearsed() -> None:
         receiving.wait()
         data[...] = coming
 
+    def shift_at_once(data) -> None:
+        here = endpoint()
+        coming = data.copy()
+        exchange(data, (here.rank + 1) % here.size, coming, (here.rank - 1) % here.size)
+        data[...] = coming
+
     played = rehearse(shift, 3, elements=1)
     assert played.name == "shift"
+    assert rehearse(shift_at_once, 3, elements=1).messages == played.messages
     assert played.states[-1] == (((2,),), ((0,),), ((1,),))
 
 

@@ -143,15 +143,15 @@ def send_signal(to: ForkServer, number: int, ranks: list[int] | None = None, gro
         to.tell({"do": "signal", "signal": int(number), "ranks": ranks, "group": group})
 
 
-def end_ranks(to: ForkServer, limit_s: float = 4.0) -> None:
+def end_ranks(to: ForkServer, run: int, limit_s: float = 4.0) -> None:
     """Have the server kill whatever is left below it, and wait until it has."""
     with contextlib.suppress(Gone):
-        to.tell({"do": "end"})
+        to.tell({"do": "end", "run": run})
         limit = time.monotonic() + limit_s
         while (left := limit - time.monotonic()) > 0:
             if not select.select([to.channel], [], [], left)[0]:
                 break
             message, _ = wire.receive(to.channel)
-            if message is None or message.get("ended"):
+            if message is None or (message.get("ended") and message["run"] == run):
                 return
         os.killpg(to.process.pid, signal.SIGKILL)  # a server that no longer answers takes its ranks along

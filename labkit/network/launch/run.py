@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import selectors
@@ -16,6 +17,7 @@ from typing import Any
 
 from labkit.network import live
 from labkit.network.launch import client, failure, wire
+from labkit.network.launch.interrupts import Interrupts
 from labkit.network.launch.signals import STACK
 from labkit.network.launch.streams import Stream
 
@@ -66,12 +68,18 @@ class Run:
     ranks: list[Rank] = field(default_factory=list)
     late: bool = False
     started: bool = False
+    number: int = field(default_factory=itertools.count().__next__)
 
     def go(self, limit_s: float) -> None:
         """Until every rank has ended; afterwards nothing of the run is left but what `ranks` holds."""
+        with Interrupts() as interrupts:
+            self._go(limit_s, interrupts)
+
+    def _go(self, limit_s: float, interrupts: Interrupts) -> None:
         count = self.settings["ranks"]
         self._selector = selectors.DefaultSelector()
         self._selector.register(self.server.channel, selectors.EVENT_READ, self._server_says)
+        self._selector.register(interrupts.wake, selectors.EVENT_READ, interrupts.heard)
         board = wire.memory_file()
         live.show(live.Board(board, count), "cuda" if self.settings["backend"] == "nccl" else "cpu")
         try:
@@ -80,7 +88,7 @@ class Run:
             ) as folder:
                 self.settings["rendezvous"] = os.path.join(folder, "rendezvous")
                 self._start(count, board)
-                self._listen(limit_s)
+                self._listen(limit_s, interrupts)
         finally:
             self._clean_up(board)
 
@@ -102,7 +110,7 @@ class Run:
         self.ranks.append(rank)
         files = [theirs.fileno(), *(pipe[1] for pipe in pipes), *shared, rank.stacks]
         try:
-            self.server.tell({"do": "start", "rank": number}, files)
+            self.server.tell({"do": "start", "run": self.number, "rank": number}, files)
         finally:
             theirs.close()
             for pipe in pipes:
@@ -111,10 +119,11 @@ class Run:
         for stream in streams:
             self._selector.register(stream.pipe, selectors.EVENT_READ, lambda s=stream: self._shows(s))
 
-    def _listen(self, limit_s: float) -> None:
+    def _listen(self, limit_s: float, interrupts: Interrupts) -> None:
         limit = time.monotonic() + limit_s
         try:
-            self._until(lambda: self._all_returned() or self._trouble(), limit)
+            self._until(lambda: self._all_returned() or self._trouble() or interrupts.pending, limit)
+            interrupts.raise_pending()
             if self._trouble():
                 self._look_around()
                 self._end()
@@ -150,6 +159,8 @@ class Run:
             raise client.Gone(
                 "The process that starts ranks was ended from outside (is memory short?): run the cell again."
             )
+        if message.get("run") != self.number:
+            return  # of an earlier run, whose end was interrupted
         if "started" in message:
             self.started = True
             self.ranks[message["started"]].process = message["process"]
@@ -212,7 +223,7 @@ class Run:
     def _clean_up(self, board: int) -> None:
         live.show(None)
         self._selector.close()
-        client.end_ranks(self.server)
+        client.end_ranks(self.server, self.number)
         os.close(board)
         for rank in self.ranks:
             rank.channel.close()

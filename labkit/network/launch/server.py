@@ -78,7 +78,7 @@ class Server:
 
     def __init__(self, channel: socket.socket):
         self.channel = channel
-        self.ranks: dict[int, int] = {}  # process -> rank, those alive
+        self.ranks: dict[int, tuple[int, int]] = {}  # process -> its run and rank, those alive
         self.selector = selectors.DefaultSelector()
         self.awake, self.wake = os.pipe()
         for end in (self.awake, self.wake):
@@ -87,12 +87,13 @@ class Server:
         signal.set_wakeup_fd(self.wake, warn_on_full_buffer=False)
         self.selector.register(channel, selectors.EVENT_READ)
         self.selector.register(self.awake, selectors.EVENT_READ)
+        self.idle_s = IDLE_S
 
     def serve(self) -> None:
         """Until the kernel is gone, or nothing has been asked for a long time."""
-        actions = {"start": self._start, "signal": self._signal, "end": self._end}
+        actions = {"start": self._start, "signal": self._signal, "end": self._end, "rest": self._rest}
         while True:
-            ready = {key.fileobj for key, _ in self.selector.select(None if self.ranks else IDLE_S)}
+            ready = {key.fileobj for key, _ in self.selector.select(None if self.ranks else self.idle_s)}
             if not ready:
                 return
             if self.awake in ready:
@@ -113,10 +114,10 @@ class Server:
         process = os.fork()
         if process == 0:
             self._become_rank(message, files, server)
-        self.ranks[process] = message["rank"]
+        self.ranks[process] = message["run"], message["rank"]
         for file in files:
             os.close(file)
-        self._tell(started=message["rank"], process=process)
+        self._tell(run=message["run"], started=message["rank"], process=process)
 
     def _become_rank(self, message: dict[str, Any], files: list[int], server: int) -> None:
         from labkit.network.launch import worker
@@ -138,7 +139,7 @@ class Server:
 
     def _signal(self, message: dict[str, Any], files: list[int]) -> None:
         only = message.get("ranks")
-        for process, rank in self.ranks.items():
+        for process, (_, rank) in self.ranks.items():
             if only is None or rank in only:
                 family.signal_group(process, message["signal"], group=message.get("group", True))
 
@@ -151,7 +152,11 @@ class Server:
             self._reap()
             time.sleep(0.002)
         self._reap()
-        self._tell(ended=True)
+        self._tell(run=message["run"], ended=True)
+
+    def _rest(self, message: dict[str, Any], files: list[int]) -> None:
+        """From now on, leave after so many seconds without a wish."""
+        self.idle_s = message["seconds"]
 
     def _reap(self) -> None:
         while True:
@@ -161,10 +166,10 @@ class Server:
                 return
             if not process:
                 return
-            rank = self.ranks.pop(process, None)
+            run, rank = self.ranks.pop(process, (None, None))
             if rank is not None:
                 code = os.waitstatus_to_exitcode(status)
-                self._tell(exited=rank, status=code, peak=usage.ru_maxrss * 1024)
+                self._tell(run=run, exited=rank, status=code, peak=usage.ru_maxrss * 1024)
 
 
 if __name__ == "__main__":

@@ -72,6 +72,7 @@ def topology(report: Topology) -> Any:
     steps = len(_LEVELS)
     scale = [[edge / steps, colour] for i, colour in enumerate(_COLOURS) for edge in (i, i + 1)]
     trace |= {
+        "x": list(report.devices),
         "zmin": -0.5,
         "zmax": steps - 0.5,
         "colorscale": scale,
@@ -181,6 +182,7 @@ def peer_bandwidth(report: P2PTest) -> Any:
     trace |= {
         "colorscale": [[0, theme.RED], [0.5, theme.ORANGE], [1, theme.GREEN]],
         "zmin": 0,
+        "zmax": max((value for row in values for value in row if value is not None), default=1),
         "colorbar": {"title": {"text": "GB/s"}, "outlinewidth": 0},
         "hovertemplate": "%{y} to %{x}: %{text} GB/s<extra></extra>",
     }

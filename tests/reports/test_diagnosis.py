@@ -329,6 +329,11 @@ def test_wordings_of_out_of_memory(line):
             "RuntimeError: DataLoader worker (pid 9) is killed by signal: Bus error. out of shared memory",
             "--shm-size",
         ),
+        (
+            "ncclRemoteError: NET/IB: Got completion from peer 10.0.0.4<5> with status=IBV_WC_RETRY_EXC_ERR(12)",
+            "on the wire",
+        ),
+        ("mlx5_0:1 Transport retry count exceeded: transport retry counter exceeded", "on the wire"),
         ("nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.4", "12.4"),
         ("[  12.345678] NVRM: Xid (PCI:0000:3b:00): 31, pid=1", "Xid 31"),
     ],

@@ -24,6 +24,9 @@ DRESSINGS = {
     "an ISO time": lambda line: "2025-03-02T11:00:01.120Z " + line,
     "ray": lambda line: "(RayWorkerWrapper pid=1148, ip=10.0.0.3) " + line,
     "syslog": lambda line: "Mar  2 11:00:01 node7 slurmd[812]: " + line,
+    "a time of day and a level": lambda line: "11:00:01,120 INFO " + line,
+    "a container's log": lambda line: "2025-03-02T11:00:01.120000000Z stdout F " + line,
+    "kubectl --prefix": lambda line: "[pod/train-0/main] " + line,
     "bold": lambda line: "\x1b[1m" + line + "\x1b[0m",
     "bold without its escapes": lambda line: "[1m" + line + "[0m",
     "indentation": lambda line: "    " + line,
@@ -85,7 +88,7 @@ def test_clean_leaves_what_is_no_prefix():
         "1024 256 float sum -1",
         "| 0  N/A |",
         "[0] NCCL INFO x",
-        "12:34:56 done",
+        "Bus: 7",
     ):
         assert clean(line) == line
 

@@ -26,7 +26,7 @@ def test_heat_map_of_a_topology(draw):
     assert trace.text[0][1] == "NV18"
     assert trace.z[0][0] == 0  # itself
     assert trace.z[0][1] < trace.z[0][8] < trace.z[0][12]  # NVLink is nearer than PIX, PIX than SYS
-    assert trace.x[8] == "NIC0 (mlx5_0)"
+    assert (trace.x[8], trace.y[8]) == ("NIC0", "NIC0 (mlx5_0)")
     assert words(figure) == ["reported by nvidia-smi topo -m, not measured here"]
 
 

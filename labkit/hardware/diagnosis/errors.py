@@ -24,6 +24,12 @@ SHARED_MEMORY = (
     "'--ipc=host' (Kubernetes: an emptyDir with medium Memory at /dev/shm), and see what fills it with 'df "
     "-h /dev/shm'."
 )
+WIRE = (
+    "Retries were exceeded on the wire: packets to a peer got no answer. Check cable and port ('ibstat', "
+    "'mlxlink'), "
+    "that both ends are up and on one fabric, and on RoCE the lossless setting (PFC, ECN) and NCCL_IB_GID_INDEX; "
+    "'ib_write_bw' between the two nodes shows it without NCCL."
+)
 
 # what an error is -> severity, what it means and what to do
 _MEANINGS = {
@@ -59,6 +65,7 @@ _MEANINGS = {
     ),
     "shared_memory": ("error", SHARED_MEMORY),
     "duplicate_gpu": ("error", DUPLICATE),
+    "wire": ("error", WIRE),
     "nccl_error": (
         "error",
         "NCCL failed; this line alone does not say why. Run again with NCCL_DEBUG=INFO and read the first "

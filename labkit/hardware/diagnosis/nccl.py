@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from statistics import median
 
 from labkit.hardware.diagnosis.case import Case
-from labkit.hardware.diagnosis.errors import DUPLICATE, SHARED_MEMORY
+from labkit.hardware.diagnosis.errors import DUPLICATE, SHARED_MEMORY, WIRE
 from labkit.hardware.diagnosis.finding import Finding
 from labkit.hardware.reports.nccl_log import NcclLog, Warned
 
@@ -21,12 +21,9 @@ _WARNINGS: tuple[tuple[str, str, str], ...] = (
         SHARED_MEMORY,
     ),
     (
-        r"status=12|vendor err 129|retry exceeded|IBV_WC_RETRY_EXC_ERR",
+        r"status=12|vendor err 129|retry exceeded|RETRY_EXC|retry counter exceeded",
         "error",
-        "Retries were exceeded on the wire: packets to a peer got no answer. Check cable and port ('ibstat', "
-        "'mlxlink'), "
-        "that both ends are up and on one fabric, and on RoCE the lossless setting (PFC, ECN) and NCCL_IB_GID_INDEX; "
-        "'ib_write_bw' between the two nodes shows it without NCCL.",
+        WIRE,
     ),
     (
         r"Got completion .*status=\d+|Got async event|ibv_\w+ failed",

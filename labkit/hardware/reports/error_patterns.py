@@ -83,6 +83,10 @@ _TABLE: tuple[tuple[str, str], ...] = (
         r"Duplicate GPU detected\s*:\s*rank (?P<rank_a>\d+) and rank (?P<rank_b>\d+) both on CUDA device (?P<bus>\w+)",
     ),
     (
+        "wire",
+        r"status=\S*12\b.*vendor err|IBV_WC_RETRY_EXC_ERR|transport retry counter exceeded|retry exceeded error",
+    ),
+    (
         "timeout",
         r"Watchdog caught collective operation timeout: WorkNCCL\(SeqNum=(?P<sequence>\d+), OpType=(?P<operation>\w+)"
         r"|Timed out initializing process group|NCCL_ASYNC_ERROR_HANDLING.*timed? ?out|collective operation timeout",
@@ -198,6 +202,7 @@ _NEEDLES = (
     ),
     ("unhandled cuda", "unhandled system", "NCCL communicator", "uncorrectable", "illegal memory access"),
     ("ILLEGAL_ADDRESS", "misaligned address", "device-side assert", "unspecified launch", "LAUNCH_FAILED"),
+    ("vendor err", "RETRY_EXC", "retry counter exceeded", "retry exceeded"),
     ("busy or unavailable", "exclusive-thread", "invalid device ordinal", "peer access is not"),
     (
         "PeerAccessUnsupported",

@@ -5,7 +5,7 @@ Nothing is held but the line at hand, so that a log of 100 MB costs its own size
 
 from __future__ import annotations
 
-import io
+import html
 import re
 from collections.abc import Iterator
 
@@ -27,7 +27,10 @@ _PREFIX = re.compile(
     | \d{1,5}:[ ]                                                       # srun --label
     | \(\w+(?:[ ]\w+)?[ ]pid=\d+(?:,[ ]ip=[\d.]+)?\)[ ]?                # Ray
     | [\w.-]{1,64}[-_]\d{1,4}[ ]+\|[ ]                                   # docker compose
-    | \[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?[ ]  # ISO time
+    | \[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?[ ]      # a time, and
+      (?:std(?:out|err)[ ][FP][ ])?                                    # a container's stream, or
+      (?:\[?(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL)\]?:?[ ](?:-[ ])?)?  # a level
+    | \[pod/[\w./-]{1,120}\][ ]                                         # kubectl logs --prefix
     | [A-Z][a-z]{2}[ ]+\d{1,2}[ ]\d\d:\d\d:\d\d[ ][\w.-]+[ ][\w./-]+(?:\[\d+\])?:[ ]   # syslog
     | \[[ ]*\d+\.\d{6}\][ ]                                             # dmesg
     )""",
@@ -63,11 +66,25 @@ def decode(data: bytes) -> str:
 
 def lines(text: str) -> Iterator[str]:
     """The lines of `text`, cleaned; blank lines stay, as empty strings."""
-    for raw in io.StringIO(text, newline=None):
+    for raw in _raw_lines(text):
         if len(raw) <= LONGEST:
             yield clean(raw)
         else:
             yield from map(clean, _pieces(raw))
+
+
+def _raw_lines(text: str) -> Iterator[str]:
+    """Lines between any line ends; a carriage return alone ends one too, as progress bars write them."""
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        line = text[start:end].removesuffix("\r")
+        if "\r" in line:
+            yield from line.split("\r")
+        else:
+            yield line
+        start = end + 1
 
 
 def clean(raw: str) -> str:
@@ -75,6 +92,8 @@ def clean(raw: str) -> str:
     line = raw.rstrip()
     if "\x1b" in line or "[" in line:
         line = _COLOUR.sub("", line)
+    if "&lt;" in line:
+        line = html.unescape(line)
     if not line.isprintable():
         line = _CONTROL.sub("", line).replace("\xa0", " ").rstrip()
     if _INDENTED.match(line):

@@ -134,6 +134,9 @@ def test_two_servers_reach_the_smaller_of_server_and_network():
     made = labkit.fabric("dgx-a100", nodes=2)
     alone = labkit.fabric("dgx-a100").all_reduce("8GiB").algorithm_bandwidth
     network = 8 * 24.05e9
+    rails = made.all_reduce("8GiB", "rails")
+    assert rails.bus_bandwidth == pytest.approx(network, rel=0.01)
+    assert not any(load.bytes for load in rails.links if "spine" in load.name)
     both = made.all_reduce("8GiB", "hierarchical", chunks=64).algorithm_bandwidth
     assert 0.84 <= both / min(alone, network) <= 1.0
     assert made.all_reduce("8GiB", "ring").algorithm_bandwidth < 0.1 * both

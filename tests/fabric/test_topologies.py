@@ -144,6 +144,31 @@ def test_oversubscription_bounds_traffic_that_crosses_the_tree(over):
     assert max(load.busy for load in result.links) <= 1 + 1e-9
 
 
+@pytest.mark.parametrize(
+    ("name", "shape", "bisection", "most", "full"),
+    [
+        ("star", {"nodes": 10}, 5, 2, 1.0),
+        ("ring", {"nodes": 8}, 2, 4, 2 / 8),
+        ("full-mesh", {"nodes": 6}, 9, 1, 9 / 15),
+        ("torus", {"dims": (4, 4)}, 8, 4, 8 / 32),
+        ("torus", {"dims": (4, 4, 4)}, 32, 6, 32 / 192),
+        ("fat-tree", {"k": 4}, 8, 6, 1.0),
+        ("fat-tree", {"k": 4, "oversubscription": 4}, 8, 6, 1 / 4),
+    ],
+)
+def test_hops_and_bisection(name, shape, bisection, most, full):
+    found = labkit.fabric(name, bandwidth=1e9, latency=0, **shape).metrics()
+    assert found.bisection == pytest.approx(bisection * 1e9)
+    assert (found.most_hops, found.full) == (most, pytest.approx(full))
+    assert 1 <= found.mean_hops <= most
+
+
+def test_bisection_of_servers_is_that_of_their_network_cards():
+    found = labkit.fabric("dgx-h100", nodes=2).metrics()
+    assert found.bisection == pytest.approx(8 * 47.5e9)
+    assert "modelled" in repr(found)
+
+
 def test_a_graph_of_your_own_can_be_changed():
     made = labkit.fabric("star", nodes=4)
     made.graph.remove_node("switch")

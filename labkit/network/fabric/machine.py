@@ -14,6 +14,7 @@ from labkit.errors import LabkitError
 from labkit.hardware.units import parse
 from labkit.network.fabric import collectives, custom, pasted, protocols, shapes, systems
 from labkit.network.fabric.execute import Outcome, execute
+from labkit.network.fabric.metrics import Metrics, metrics
 from labkit.network.fabric.result import CollectiveResult, LinkLoads, Timeline
 from labkit.network.fabric.schedule import Schedule, from_list
 from labkit.network.fabric.team import Team, team
@@ -63,6 +64,8 @@ def fabric(name: str | os.PathLike[str] | Topology, **shape: Any) -> Fabric:
     """
     if isinstance(name, Topology):
         return Fabric(name)
+    if isinstance(name, str) and name.lower().replace("_", "-") in {*SHAPES, *systems.systems()}:
+        name = name.lower().replace("_", "-")
     if not isinstance(name, str) or "\n" in name or os.path.splitext(name)[1] in FILES:
         return Fabric(_from_file(name, **shape))
     maker = SHAPES.get(name) or (_server(name) if name in systems.systems() else None)
@@ -129,6 +132,10 @@ class Fabric:
     def graph(self) -> Any:
         """The networkx graph: a copy, to look at and to change."""
         return self.topology.graph.copy()
+
+    def metrics(self) -> Metrics:
+        """Hops between GPUs, and the bandwidth between the first and the second half of them."""
+        return metrics(self.topology)
 
     def calibrated(self, calibration: Calibration | None) -> Fabric:
         """The same fabric with fitted constants (see `calibrate`); None takes them off."""

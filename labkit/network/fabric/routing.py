@@ -39,9 +39,11 @@ def routes(
     """
     if policy not in POLICIES:
         raise LabkitError(f"{policy!r} is no routing: use {', '.join(POLICIES)}.")
+    pairs, which = np.unique(sources * len(topology.place) + targets, return_inverse=True)
+    ends = np.divmod(pairs, len(topology.place))
     if policy == "dimension-ordered":
-        return _by_dimension(topology, sources, targets)
-    return _by_distance(topology, sources, targets, policy == "ecmp", seed)
+        return repeated(_by_dimension(topology, *ends), which)
+    return repeated(_by_distance(topology, *ends, policy == "ecmp", seed), which)
 
 
 def _by_distance(

@@ -14,6 +14,7 @@ from labkit.network.fabric.collectives import exchange, grid, in_switch, rings, 
 ALGORITHMS: dict[str, dict[str, Callable[..., Any]]] = {
     "all_reduce": {
         "ring": rings.all_reduce,
+        "rails": grid.rails,
         "tree": trees.all_reduce,
         "double-tree": trees.double_tree,
         "halving-doubling": exchange.all_reduce,

@@ -7,8 +7,28 @@ import math
 import numpy as np
 
 from labkit.errors import LabkitError
-from labkit.network.fabric.schedule import Messages, Steps
+from labkit.network.fabric.schedule import Messages, Steps, joined
 from labkit.network.fabric.team import Team
+
+
+def rails(team: Team, size: float) -> Steps:
+    """As many rings as a server has ranks, each with its share of the data, so that every network card is used.
+
+    Ring c enters the first server at its c-th rank and leaves it at the one before; the next server is passed the
+    other way round, and so the ring leaves and enters servers on the same rail (but once, for an odd number of
+    servers). NCCL builds its channels in this spirit.
+    """
+    columns = _a_server(team)
+    rows = team.size // columns
+    patterns = []
+    for ring in range(columns):
+        forth = (ring + np.arange(columns)) % columns
+        order = [row * columns + (forth if row % 2 == 0 else forth[::-1]) for row in range(rows)]
+        here = np.concatenate(order)
+        one, next_one = (ring * len(team.nodes) + team.spread(local) for local in (here, np.roll(here, -1)))
+        patterns.append(Messages.of(one, next_one, size / columns / team.size))
+    steps = 2 * (team.size - 1)
+    return Steps(np.tile(team.nodes, columns), (joined(patterns),), ((0, steps),))
 
 
 def hierarchical(team: Team, size: float) -> Steps:
@@ -17,16 +37,21 @@ def hierarchical(team: Team, size: float) -> Steps:
     Over the network a server then sends 2(m - 1)/m of the size for m servers, however many GPUs it has, spread
     over all its cards.
     """
+    return _rows_and_columns(team, size, _a_server(team))
+
+
+def _a_server(team: Team) -> int:
+    """How many ranks a server has, if all have equally many, one after another."""
     servers = {gpu: number for number, server in enumerate(team.topology.servers()) for gpu in server}
     names = list(team.topology.graph.nodes)
     homes = np.array([servers[names[team.nodes[rank]]] for rank in team.groups[0]])
     counts = np.bincount(homes)[np.unique(homes)]
     if len(set(counts.tolist())) != 1 or (np.diff(homes) != 0).sum() != len(counts) - 1:
         raise LabkitError(
-            "A hierarchical all-reduce needs equally many ranks in every server, and those of a server one after "
-            f"another; here servers hold {', '.join(map(str, counts.tolist()[:8]))}: place ranks 'linear'."
+            "This algorithm needs equally many ranks in every server, and those of a server one after another; "
+            f"here servers hold {', '.join(map(str, counts.tolist()[:8]))}: place ranks 'linear'."
         )
-    return _rows_and_columns(team, size, int(counts[0]))
+    return int(counts[0])
 
 
 def two_dimensional(team: Team, size: float, columns: int | None = None) -> Steps:

@@ -12,7 +12,7 @@ ALPHA, BETA, SIZE = 4e-6, 2e9, 48e6
 EXACT = {"rel": 1e-9, "abs": 0}
 
 
-def star(nodes: int) -> labkit.network.fabric.Fabric:  # type: ignore[name-defined]
+def star(nodes: int):
     """Two cables and a switch between any two hosts: alpha is two latencies."""
     return labkit.fabric("star", nodes=nodes, bandwidth=BETA, latency=ALPHA / 2)
 

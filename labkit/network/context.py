@@ -27,6 +27,8 @@ class RankContext:
         Bytes/s of the emulated link, each way; None when none was asked for.
     latency : float
         Seconds that the emulated link adds to each message.
+    node : str
+        The machine of a `labkit.cluster` it is on; empty outside of one.
     """
 
     rank: int
@@ -35,6 +37,7 @@ class RankContext:
     device_name: str
     link_rate: float | None = None
     latency: float = 0.0
+    node: str = ""
 
     @property
     def device(self) -> torch.device:

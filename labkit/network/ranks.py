@@ -22,6 +22,7 @@ from labkit.errors import LabkitError
 from labkit.hardware import devices
 from labkit.hardware.units import parse, show_rate, show_time
 from labkit.network.context import inside_rank
+from labkit.network.errors import RankError
 from labkit.network.launch import client, parcel, travel
 from labkit.network.launch.lease import lease
 from labkit.network.launch.run import Run
@@ -97,16 +98,16 @@ class Ranks:
             os.close(job)
 
     def _run(self, job: int, limit_s: float, trace: bool, began: float) -> RankResults:
-        server = client.server()
+        server = self._server()
         backend, reason = _with_torch(self.backend, self.reason, server.wait_ready())
-        with contextlib.closing(Run(server, self._settings(backend, limit_s, trace), job)) as run:
+        with contextlib.closing(self._new_run(server, self._settings(backend, limit_s, trace), job)) as run:
             try:
                 run.go(limit_s)
             except client.Gone:
                 if run.started:
                     raise
                 return self._run(job, limit_s, trace, began)  # it was just leaving after its long rest
-            if (error := verdict(run, limit_s)) is not None:
+            if (error := self._verdict(run, limit_s)) is not None:
                 raise error
             pairs = [[parcel.unpack(file) for file in rank.returned or ()] for rank in run.ranks]
         return RankResults(
@@ -122,6 +123,15 @@ class Ranks:
             traces=tuple(notes["trace"] for _, notes in pairs) if trace else None,
         )
 
+    def _server(self) -> client.ForkServer:
+        return client.server()
+
+    def _new_run(self, server: client.ForkServer, settings: dict[str, Any], job: int) -> Run:
+        return Run(server, settings, job)
+
+    def _verdict(self, run: Run, limit_s: float) -> RankError | None:
+        return verdict(run, limit_s)
+
     def _settings(self, backend: str, limit_s: float, trace: bool) -> dict[str, Any]:
         return {
             "ranks": self.count,
@@ -132,6 +142,8 @@ class Ranks:
             "latency": self.latency or 0.0,
             "threads": max(1, _cores() // self.count),
             "loopback": "lo0" if sys.platform == "darwin" else "lo",
+            "node": "",
+            "launched": {},
             "environment": dict(os.environ),
             "folder": os.getcwd(),
             "path": [os.fspath(folder) for folder in sys.path],

@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
 from labkit.compute import child
@@ -29,9 +30,24 @@ class Gone(LabkitError):
 
 
 class ForkServer:
-    """One server process and the socket to it."""
+    """One server process and the socket to it.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    command : sequence of str, optional
+        What starts it; the number of its end of the socket is added.
+    files : sequence of int
+        Descriptors that the command needs besides.
+    environment : mapping, optional
+        This process's own without it.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str] | None = None,
+        files: Sequence[int] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         for package in ("torch", "cloudpickle"):
             if importlib.util.find_spec(package) is None:
                 raise LabkitError(f"Ranks need {package}: pip install 'gpu-labkit[train]'.")
@@ -40,12 +56,12 @@ class ForkServer:
         self.hello: dict[str, Any] | None = None
         with theirs:
             self.process = subprocess.Popen(
-                [*child.command(_MODULE), str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
+                [*(command or child.command(_MODULE)), str(theirs.fileno())],
+                pass_fds=[theirs.fileno(), *files],
                 stdin=subprocess.DEVNULL,
                 stdout=self._words,
                 stderr=self._words,
-                env=child.environment(),
+                env=environment or child.environment(),
                 start_new_session=True,  # Ctrl-C reaches the notebook, which decides
             )
 

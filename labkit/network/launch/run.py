@@ -110,7 +110,7 @@ class Run:
         self.ranks.append(rank)
         files = [theirs.fileno(), *(pipe[1] for pipe in pipes), *shared, rank.stacks]
         try:
-            self.server.tell({"do": "start", "run": self.number, "rank": number}, files)
+            self._ask_for(number, files)
         finally:
             theirs.close()
             for pipe in pipes:
@@ -118,6 +118,9 @@ class Run:
         self._selector.register(ours, selectors.EVENT_READ, lambda: self._rank_says(rank))
         for stream in streams:
             self._selector.register(stream.pipe, selectors.EVENT_READ, lambda s=stream: self._shows(s))
+
+    def _ask_for(self, number: int, files: list[int]) -> None:
+        self.server.tell({"do": "start", "run": self.number, "rank": number}, files)
 
     def _listen(self, limit_s: float, interrupts: Interrupts) -> None:
         limit = time.monotonic() + limit_s
@@ -159,8 +162,10 @@ class Run:
             raise client.Gone(
                 "The process that starts ranks was ended from outside (is memory short?): run the cell again."
             )
-        if message.get("run") != self.number:
-            return  # of an earlier run, whose end was interrupted
+        if message.get("run") == self.number:  # not of an earlier one, whose end was interrupted
+            self._heard(message)
+
+    def _heard(self, message: dict[str, Any]) -> None:
         if "started" in message:
             self.started = True
             self.ranks[message["started"]].process = message["process"]
@@ -195,8 +200,7 @@ class Run:
         self._ask_stacks()
         reports = [rank.report for rank in self.ranks if rank.report is not None]
         if reports and all(map(failure.is_consequence, reports)):
-            ended = lambda: any(rank.silent_end for rank in self.ranks)  # noqa: E731
-            self._until(ended, time.monotonic() + _CAUSE_S)
+            self._until(lambda: any(rank.silent_end for rank in self.ranks), time.monotonic() + _CAUSE_S)
 
     def _ask_stacks(self) -> None:
         """Have the ranks that are still at work write down where they are."""
@@ -205,9 +209,10 @@ class Run:
         if not asked:
             return
         client.send_signal(self.server, STACK, list(before), group=False)
-        written = lambda: all(_complete(_stack(r, before[r.number])) for r in asked)  # noqa: E731
         limit = time.monotonic() + _STACK_S
-        while not written() and time.monotonic() < limit:
+        while time.monotonic() < limit:
+            if all(_complete(_stack(rank, before[rank.number])) for rank in asked):
+                break
             self._until(lambda: False, time.monotonic() + 0.01)
         for rank in asked:
             rank.doing = failure.whereabouts(failure.parse_stack(_stack(rank, before[rank.number])))

@@ -40,7 +40,7 @@ _PRELOAD = (
 )
 
 
-def main() -> None:
+def main(kind: type[Server] | None = None, preload: tuple[str, ...] = ()) -> None:
     """``python -m labkit.network.launch.server FD``: serve the kernel at the other end of a socket."""
     channel = socket.socket(fileno=int(sys.argv[1]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the kernel's to handle, which then tells us
@@ -48,20 +48,20 @@ def main() -> None:
     signal.signal(STACK, signal.SIG_IGN)  # also in ranks, until they are ready for it
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    hello = _preload()
+    hello = _preload(*preload)
     folder = tempfile.mkdtemp(prefix="labkit-ranks-")  # readable by its owner alone
     try:
         wire.send(channel, {**hello, "folder": folder})
         if "error" not in hello:
-            Server(channel).serve()
+            (kind or Server)(channel).serve()
     finally:
         family.end_descendants()
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _preload() -> dict[str, Any]:
+def _preload(*more: str) -> dict[str, Any]:
     try:
-        for name in _PRELOAD:
+        for name in (*_PRELOAD, *more):
             importlib.import_module(name)
     except ImportError as error:
         return {"error": f"{type(error).__name__}: {error}"}
@@ -123,19 +123,23 @@ class Server:
         from labkit.network.launch import worker
 
         try:
-            signal.set_wakeup_fd(-1)
-            for number, action in (
-                (signal.SIGCHLD, signal.SIG_DFL),
-                (signal.SIGTERM, signal.SIG_DFL),
-                (signal.SIGINT, signal.default_int_handler),
-            ):
-                signal.signal(number, action)
-            self.selector.close()
-            for end in (self.awake, self.wake, self.channel.detach()):
-                os.close(end)
+            self._shed()
             worker.main(message, files, server)
         finally:
             os._exit(70)  # reached only if the worker could not even report
+
+    def _shed(self) -> None:
+        """In a fresh child: leave behind what makes a server."""
+        signal.set_wakeup_fd(-1)
+        for number, action in (
+            (signal.SIGCHLD, signal.SIG_DFL),
+            (signal.SIGTERM, signal.SIG_DFL),
+            (signal.SIGINT, signal.default_int_handler),
+        ):
+            signal.signal(number, action)
+        self.selector.close()
+        for end in (self.awake, self.wake, self.channel.detach()):
+            os.close(end)
 
     def _signal(self, message: dict[str, Any], files: list[int]) -> None:
         only = message.get("ranks")

@@ -183,6 +183,7 @@ def _adopt(told: SimpleNamespace, rank: int) -> None:
         TP_SOCKET_IFNAME=told.loopback,
         OMP_NUM_THREADS=str(told.threads),
     )
+    os.environ.update(told.launched)
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # the profiler would greet on stderr
     with contextlib.suppress(OSError):
         os.chdir(told.folder)
@@ -191,7 +192,7 @@ def _adopt(told: SimpleNamespace, rank: int) -> None:
 
 
 def _join(told: SimpleNamespace, rank: int, meter: Meter) -> None:
-    """Meet the other ranks through a file in a private folder: no port is opened for it."""
+    """Meet the other ranks: as their launcher says, or through a file in a private folder and no port."""
     import torch
     import torch.distributed as dist
 
@@ -201,11 +202,12 @@ def _join(told: SimpleNamespace, rank: int, meter: Meter) -> None:
     device = f"cuda:{rank}" if told.backend == "nccl" else "cpu"
     if told.backend == "nccl":
         torch.cuda.set_device(rank)
-    place = context.RankContext(rank, told.ranks, told.backend, device, told.link, told.latency)
+    place = context.RankContext(rank, told.ranks, told.backend, device, told.link, told.latency, told.node)
     context.enter(place)
     dist.init_process_group(
         told.backend,
-        store=dist.FileStore(told.rendezvous, told.ranks),
+        init_method="env://" if told.launched else None,
+        store=None if told.launched else dist.FileStore(told.rendezvous, told.ranks),
         rank=rank,
         world_size=told.ranks,
         timeout=datetime.timedelta(seconds=told.timeout + _EXTRA_S),

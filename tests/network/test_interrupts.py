@@ -50,15 +50,14 @@ def test_runs_survive_interrupts_at_any_moment(world: Callable[..., Ranks]) -> N
     group = world(2)
     group.run(int)
     for delay in (0.0, 0.005, 0.02, 0.05, 0.1):
-        timer = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT))
         began = time.monotonic()
-        timer.start()
         with pytest.raises(KeyboardInterrupt):
-            _run_and_rest(group)
+            _run_interrupted(group, delay)
         assert time.monotonic() - began < 4
         assert group.run(lambda: 7) == [7, 7]
 
 
-def _run_and_rest(group: Ranks) -> None:
+def _run_interrupted(group: Ranks, delay: float) -> None:
+    threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT)).start()
     group.run(time.sleep, 60)
     time.sleep(1)

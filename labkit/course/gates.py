@@ -51,7 +51,7 @@ def sectors_a_request(way: str) -> Measure:
 
 def counter(*keys: str) -> Measure:
     """The sum of some counters."""
-    return lambda counts: float(sum(counts[key] for key in keys))
+    return lambda counts: float(sum(counts.get(key, 0) for key in keys))
 
 
 def judge(gates: Sequence[Gate], lines: Mapping[str, Any]) -> tuple[str, str] | None:

@@ -41,9 +41,15 @@ def input_changed(name: str) -> str:
 
 
 def findings(found: list[list[Any]]) -> tuple[list[str], tuple[str, ...]]:
-    """The sanitizer's errors, and the rest as notes; each is (kind, line, message, severity)."""
-    errors = [str(message) for _, _, message, severity in found if severity == "error"]
-    return errors, tuple(str(message) for _, _, message, severity in found if severity != "error")
+    """What fails an answer, and the rest as notes; each finding is (kind, line, message, severity).
+
+    A race is one even where the sanitizer only warns of it: no exercise waits for a flag in memory.
+    """
+    serious = [
+        severity == "error" or (kind, severity) == ("race", "warning") for kind, _, _, severity in found
+    ]
+    errors = [str(item[2]) for item, is_error in zip(found, serious, strict=True) if is_error]
+    return errors, tuple(str(item[2]) for item, is_error in zip(found, serious, strict=True) if not is_error)
 
 
 def emulator_stopped(raised: dict[str, Any]) -> str:

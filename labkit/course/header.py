@@ -25,6 +25,28 @@ LESSONS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ),
         ("the live plot", "measured: cores and memory; emulated: how busy the emulator is", "measured"),
     ),
+    "02": (
+        (
+            "counters: sectors, bank conflicts, branches",
+            "emulated, exact",
+            "emulated, exact, as on every machine",
+        ),
+        (
+            "results of the kernels you write",
+            "emulated: the CPU plays every thread of the GPU",
+            "real, on {gpu}",
+        ),
+        (
+            "occupancy, rates and times of a GPU",
+            "modelled, for the card of the catalogue that is named",
+            "modelled, for the card that is named; measured on {gpu} where it says so",
+        ),
+        (
+            "the live plot",
+            "measured: cores and memory; emulated: how busy the emulator is, sectors a request",
+            "measured: how busy {gpu} is; emulated: sectors a request",
+        ),
+    ),
 }
 
 

@@ -67,8 +67,7 @@ def replay(fabric: Fabric, result: CollectiveResult, frames: int = 40) -> Any:
 
 def scaling(results: Mapping[str, Sequence[CollectiveResult]], what: str = "bus_bandwidth") -> Any:
     """A curve over ranks for each name; `what` is ``bus_bandwidth``, ``algorithm_bandwidth`` or ``seconds``."""
-    units = {"bus_bandwidth": "bus bandwidth, bytes/s", "algorithm_bandwidth": "algorithm bandwidth, bytes/s",
-             "seconds": "seconds"}  # fmt: skip
+    units = {"bus_bandwidth": "B/s", "algorithm_bandwidth": "B/s", "seconds": "s"}
     if what not in units:
         raise LabkitError(f"{what!r} cannot be drawn over ranks: use {', '.join(units)}.")
     traces = [
@@ -77,9 +76,11 @@ def scaling(results: Mapping[str, Sequence[CollectiveResult]], what: str = "bus_
         )
         for (name, line), colour in zip(results.items(), _colours(len(results)), strict=True)
     ]
+    ticks = sorted({result.ranks for line in results.values() for result in line})
+    scale = {"type": "log", "exponentformat": "SI", "ticksuffix": units[what]}
     layout = {
-        "xaxis": theme.axis("ranks", type="log"),
-        "yaxis": theme.axis(f"{units[what]}, modelled", type="log"),
+        "xaxis": theme.axis("ranks", type="log", tickvals=ticks, ticktext=[str(ranks) for ranks in ticks]),
+        "yaxis": theme.axis(f"{what.replace('_', ' ')}, modelled", **scale),
     }
     return theme.figure(traces, layout, "Scaling, simulated (modelled)")
 

@@ -215,13 +215,31 @@ def _fill(count, route_at, hops, links, flows, near, heap):
 
 
 @compiled
+def _alone(flow, route_at, hops, links):
+    """The rate of a flow that shares its links with nobody; it may cross one several times."""
+    rate = math.inf
+    for hop in range(route_at[flow], route_at[flow + 1]):
+        load = 0.0
+        for other in range(route_at[flow], route_at[flow + 1]):
+            if hops[other].link == hops[hop].link:
+                load += hops[other].weight
+        rate = min(rate, links[hops[hop].link].capacity / load)
+    return rate
+
+
+@compiled
 def _refill(now, turn, touched, queued, route_at, hops, links, flows, queue, near, found, heap):
     """New rates for all that the links touched at `now` can concern, and the times they end at."""
     count, reached = _spread(turn, touched, route_at, hops, links, flows, near, found)
+    if reached == 0:
+        return
     for i in range(reached):
         flow = found[i]
         flows[flow].old, flows[flow].rate = flows[flow].rate, -1.0
-    _fill(count, route_at, hops, links, flows, near, heap)
+    if reached == 1:
+        flows[found[0]].rate = _alone(found[0], route_at, hops, links)
+    else:
+        _fill(count, route_at, hops, links, flows, near, heap)
     for i in range(reached):
         flow = found[i]
         old, rate = flows[flow].old, flows[flow].rate

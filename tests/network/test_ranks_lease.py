@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -100,6 +101,37 @@ def test_a_big_run_is_not_overtaken_by_small_ones(four_places: Path) -> None:
     big.join(10)
     small.join(10)
     assert order == ["big", "small"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become another user")
+def test_users_share_the_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    umask = os.umask(0o077)
+    try:
+        with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+            os.chmod(folder, 0o755)  # pytest's own folders are closed to others
+            monkeypatch.setenv("LABKIT_LEASE", f"{folder}/places")
+            with lease(3, 1, _silent):
+                child = os.fork()
+                if child == 0:
+                    os._exit(_as_nobody())
+                assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    finally:
+        os.umask(umask)
+
+
+def _as_nobody() -> int:
+    """0 when another user gets the place that is left, and not a second one."""
+    try:
+        os.setuid(65534)
+        with lease(1, 1, _silent):
+            try:
+                with lease(1, 0.1, _silent):
+                    return 2
+            except LabkitError:
+                return 0
+    except Exception as error:
+        os.write(2, f"{error!r}\n".encode())
+        return 1
 
 
 def test_tickets_of_the_dead_are_swept_up(four_places: Path) -> None:

@@ -106,11 +106,22 @@ def _collect(folder: Path, wanted: int, count: int, held: list[int]) -> None:
     for number in range(count):
         if len(held) == wanted:
             return
-        file = os.open(folder / f"place-{number}", _FLAGS | os.O_CREAT, 0o644)
+        file = _open_place(folder / f"place-{number}")
         if os.fstat(file).st_ino in mine or not _locked(file):
             os.close(file)
         else:
             held.append(file)
+
+
+def _open_place(path: Path) -> int:
+    # Linux may refuse O_CREAT for another user's file in a folder for all, so that is for the first one only.
+    with contextlib.suppress(FileNotFoundError):
+        return os.open(path, _FLAGS)
+    with contextlib.suppress(FileExistsError):
+        file = os.open(path, _FLAGS | os.O_CREAT | os.O_EXCL, 0o644)
+        os.fchmod(file, 0o644)  # readable by all, whatever the umask: that is enough to lock it
+        return file
+    return os.open(path, _FLAGS)
 
 
 def _locked(file: int) -> bool:

@@ -27,6 +27,7 @@ _LAZY: dict[str, tuple[str, str | None]] = {
     "monitor": ("labkit.widgets.monitor", "monitor"),
     "read": ("labkit.widgets.read", "read"),
     "exercise": ("labkit.course", "exercise"),
+    "cluster": ("labkit.network.cluster.factory", "cluster"),
     "fabric": ("labkit.network.fabric.machine", "fabric"),
     "exercises": ("labkit.course", "exercises"),
     "progress": ("labkit.course", "progress"),
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from labkit.course.header import lesson
     from labkit.errors import KernelError, LabkitError
     from labkit.hardware.doctor import doctor
+    from labkit.network.cluster.factory import cluster
     from labkit.network.context import rank_context
     from labkit.network.fabric.machine import fabric
     from labkit.network.ranks import ranks

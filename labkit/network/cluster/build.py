@@ -93,7 +93,10 @@ class Network:
             *([f"address add {address}/{width} dev {devices[0]}"] if devices else []),
             *(f"link set dev {device} up" for device in devices),
             # neighbours first: the others are reached through them
-            *(_route(self.plan, hop.to, hop.device, hop.via) for hop in sorted(hops, key=lambda hop: hop.via or "")),
+            *(
+                _route(self.plan, hop.to, hop.device, hop.via)
+                for hop in sorted(hops, key=lambda hop: hop.via or "")
+            ),
         ]
 
 

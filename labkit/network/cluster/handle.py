@@ -73,7 +73,9 @@ class Handle:
                 ready = []
             answer, files = wire.receive(self.line) if ready else (None, [])
         if answer is None:
-            raise LabkitError("The process that holds this cluster's network has gone, and the network with it.")
+            raise LabkitError(
+                "The process that holds this cluster's network has gone, and the network with it."
+            )
         if "error" in answer:
             raise LabkitError(answer["error"])
         return answer, files
@@ -93,7 +95,11 @@ class Handle:
 
     def environment(self) -> dict[str, str]:
         """The environment of what is started in nodes: it finds this labkit, and carries the cluster's mark."""
-        return child.environment() | {members.MARK: self.place.id}
+        return child.environment() | self.mark()
+
+    def mark(self) -> dict[str, str]:
+        """What the environment of every process of the cluster holds."""
+        return {members.MARK: self.place.id}
 
     def processes(self, nodes: Sequence[str]) -> dict[int, str]:
         """The processes in these nodes, and the node each is in."""
@@ -136,13 +142,15 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def start(plan: Plan, *, name: str, mode: str, netem: bool, owned: bool) -> Handle:
+def start(plan: Plan, *, name: str, mode: str, netem: bool, owned: bool, unique: bool = True) -> Handle:
     """Build a network.
 
     Parameters
     ----------
     owned : bool
         Whether it ends with this process; otherwise it stays until somebody ends it.
+    unique : bool
+        Whether no other cluster of this user may have the name.
 
     Raises
     ------
@@ -160,7 +168,8 @@ def start(plan: Plan, *, name: str, mode: str, netem: bool, owned: bool) -> Hand
             env=child.environment(),
             start_new_session=True,  # Ctrl-C reaches the owner, which decides
         )
-    told = {"plan": plan.to_dict(), "name": name, "mode": mode, "netem": netem, "owner": os.getpid() if owned else 0}
+    told = {"plan": plan.to_dict(), "name": name, "mode": mode, "netem": netem, "unique": unique}
+    told["owner"] = os.getpid() if owned else process.pid
     try:
         handle = _greet(line, told, plan)
         if not owned:
@@ -197,13 +206,17 @@ def attach(name: str) -> Handle:
     fitting = [place for place in living if name in (place.name, place.id)]
     if not fitting:
         there = ", ".join(place.name for place in living) or "none is up"
-        raise LabkitError(f"There is no cluster named {name!r} ({there}): 'labkit cluster up --name {name}' makes one.")
+        raise LabkitError(
+            f"There is no cluster named {name!r} ({there}): 'labkit cluster up --name {name}' makes one."
+        )
     line = socket.socket(socket.AF_UNIX)
     try:
         line.connect(str(fitting[0].control))
     except OSError as error:
         line.close()
-        raise LabkitError(f"The cluster {name!r} does not answer ({error.strerror}): it has just begun or ended.") from None
+        raise LabkitError(
+            f"The cluster {name!r} does not answer ({error.strerror}): it has just begun or ended."
+        ) from None
     wire.send(line, {"do": "plan"})
     answer, _ = wire.receive(line)
     return Handle(line, fitting[0], Plan.from_dict((answer or {})["plan"]))

@@ -123,7 +123,11 @@ class Keeper:
 
 
 def _hosts(plan: Plan) -> str:
-    return "\n".join(["127.0.0.1 localhost", *(f"{plan.address(node)} {node}" for node in plan.nodes), ""])
+    """Each address also in the form in which IPv6 writes it: torch looks its peers' names up like that."""
+    lines = ["127.0.0.1 localhost", "::1 localhost"]
+    for node in plan.nodes:
+        lines += [f"{plan.address(node)} {node}", f"::ffff:{plan.address(node)} {node}"]
+    return "\n".join([*lines, ""])
 
 
 def main() -> None:
@@ -134,7 +138,7 @@ def main() -> None:
     if told is None:
         return
     try:
-        place, lock = state.create(told["name"], told["owner"] or os.getpid())
+        place, lock = state.create(told["name"], told["owner"], told["unique"])
     except LabkitError as error:
         wire.send(line, {"error": str(error)})
         return

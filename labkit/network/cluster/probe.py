@@ -44,7 +44,9 @@ def ability() -> Ability:
         return Ability(None, missing="Virtual clusters need Linux's network namespaces.")
     absent = [name for name in ("ip", "tc") if shutil.which(name, path=search_path()) is None]
     if absent:
-        return Ability(None, missing=f"The command {absent[0]!r} is not installed (Debian: apt-get install iproute2).")
+        return Ability(
+            None, missing=f"The command {absent[0]!r} is not installed (Debian: apt-get install iproute2)."
+        )
     modes = MODES if os.geteuid() == 0 else MODES[1:]
     tried = [_try(mode) for mode in modes]
     return next((one for one in tried if one.mode), tried[-1])
@@ -115,7 +117,11 @@ def _user_namespaces(error: Exception) -> str:
     for file, forbidden, words in (
         ("kernel/unprivileged_userns_clone", "0", "set sysctl kernel.unprivileged_userns_clone=1"),
         ("user/max_user_namespaces", "0", "set sysctl user.max_user_namespaces above 0"),
-        ("kernel/apparmor_restrict_unprivileged_userns", "1", "set sysctl kernel.apparmor_restrict_unprivileged_userns=0"),
+        (
+            "kernel/apparmor_restrict_unprivileged_userns",
+            "1",
+            "set sysctl kernel.apparmor_restrict_unprivileged_userns=0",
+        ),
     ):
         path = Path("/proc/sys", file)
         if path.exists() and path.read_text().strip() == forbidden:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from labkit.errors import LabkitError
 from labkit.network.cluster.plan import Shape
 
-_BURST_S = 0.25e-3  # what may pass at once: little beside what a learner measures
-_LEAST_BURST = 66_000  # a packet of 64 KiB, as TCP hands them down; a smaller bucket has them cut up
+_BURST_S = 2e-3  # what may pass at once: a busy processor is late by that much, and the link loses nothing
+_LEAST_BURST = 1 << 17  # packets of 64 KiB with all their headers, as TCP hands them down, are not cut up
 _QUEUE_S = 20e-3
 _LEAST_QUEUE = 1 << 20
 
@@ -71,7 +71,9 @@ def check(shape: Shape) -> Shape:
             "None for no limit, or .cut() for nothing at all."
         )
     if not 0 <= shape.loss < 1:
-        raise LabkitError(f"loss={shape.loss:g} is no share of packets: give 0.01 for one in a hundred, less than 1.")
+        raise LabkitError(
+            f"loss={shape.loss:g} is no share of packets: give 0.01 for one in a hundred, less than 1."
+        )
     if shape.latency > 10:
         raise LabkitError(f"A latency of {shape.latency:g} s is too long to be of use: give at most 10 s.")
     return shape

@@ -37,7 +37,9 @@ def folder() -> Path:
         place.mkdir(mode=0o700)
     found = place.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise LabkitError(f"{place} should be a private folder of yours and is not: remove it, or set TMPDIR.")
+        raise LabkitError(
+            f"{place} should be a private folder of yours and is not: remove it, or set TMPDIR."
+        )
     return place
 
 
@@ -104,7 +106,7 @@ def places() -> list[Place]:
     return sorted(found, key=lambda place: place.id)
 
 
-def create(name: str, owner: int) -> tuple[Place, int]:
+def create(name: str, owner: int, unique: bool = True) -> tuple[Place, int]:
     """A folder for a new cluster, and the lock on it.
 
     Raises
@@ -113,10 +115,12 @@ def create(name: str, owner: int) -> tuple[Place, int]:
         When a living cluster has the name, or it is no name.
     """
     if not name or not all(letter.isalnum() or letter in "._" for letter in name) or len(name) > 30:
-        raise LabkitError(f"{name!r} is no name for a cluster: take up to 30 letters, digits, dots and underscores.")
+        raise LabkitError(
+            f"{name!r} is no name for a cluster: take up to 30 letters, digits, dots and underscores."
+        )
     clean()
     for place in places():
-        if place.name == name:
+        if place.name == name and unique:
             raise LabkitError(
                 f"There is a cluster named {name!r} already, of process {place.owner}: take another name, or end "
                 f"that one with 'labkit cluster down {name}'."

@@ -50,7 +50,7 @@ def plan(
     if isinstance(nodes, bool) or not isinstance(nodes, int) or not 1 <= nodes <= MAX_NODES:
         raise LabkitError(f"A cluster of {nodes!r} nodes cannot be: say how many, from 1 to {MAX_NODES}.")
     names = tuple(f"n{number}" for number in range(nodes))
-    if topology == "switch":
+    if topology == "switch" or (nodes == 1 and topology in TOPOLOGIES):
         return _switch(names, shape)
     if topology == "tree":
         return _tree(names, shape, leaf_size, oversubscription)
@@ -90,7 +90,9 @@ def _sides(nodes: int, dimensions: Sequence[int] | None) -> tuple[int, int]:
         return short, nodes // short
     sides = tuple(dimensions)
     if len(sides) != 2 or math.prod(sides) != nodes or min(sides) < 1:
-        raise LabkitError(f"A torus of {dimensions!r} does not have {nodes} nodes: give two sides, such as (2, 4).")
+        raise LabkitError(
+            f"A torus of {dimensions!r} does not have {nodes} nodes: give two sides, such as (2, 4)."
+        )
     return sides[0], sides[1]
 
 

@@ -1,0 +1,6 @@
+"""Virtual machines on this one, joined by links of a chosen speed: `labkit.cluster`.
+
+From the ground up: `plan` and `topologies` say what is to be built, `shaping`, `kernel` and `build` build it,
+`keeper` holds it, `handle` talks to the keeper, `run` has torchrun start ranks in the nodes, `machine` is what a
+learner holds.
+"""

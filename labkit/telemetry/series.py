@@ -24,12 +24,16 @@ class Series:
     provenance : str
         ``"measured"``, ``"emulated"`` or ``"modelled"``.
     group : str
-        Series of one group are drawn alike: ``cpu``, ``cores``, ``memory``, ``gpu``, ``gpu memory``,
-        ``gpu power``, ``gpu temperature``, ``emulator``, ``rank compute`` and its kin, or ``own``.
+        Series of one group are drawn alike: ``cpu``, ``cores``, ``memory``, ``disk``, ``network``, ``gpu``,
+        ``gpu memory`` and its kin, ``link``, ``emulator``, ``rank compute`` and its kin, or ``own``.
     of : str
         What 100 % or the limit is, for people, e.g. ``"23.5 GiB"``; empty when it says nothing.
     hidden : bool
         Recorded, but not drawn until the reader asks for it.
+    device : str
+        Whose metric it is, e.g. ``"GPU 0"`` or ``"Network"``; empty for a learner's own.
+    limit : float or None
+        The value, in ``unit``, at which the device is full, hot or at its limit.
     """
 
     key: str
@@ -39,6 +43,8 @@ class Series:
     group: str
     of: str = ""
     hidden: bool = False
+    device: str = ""
+    limit: float | None = None
 
     def __post_init__(self) -> None:
         if self.provenance not in PROVENANCES:

@@ -1,31 +1,15 @@
-"""NVML through the real ctypes path: a stub of the library, compiled here, scripted case by case."""
+"""NVML through the real ctypes path: which GPUs there are, and what is said where something is missing."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from labkit.telemetry.sources.nvml.processes import in_host_pids
 from labkit.telemetry.sources.visible import visible_uuids
 
-READ = """
-import json, os, sys
-from labkit.telemetry.sources.nvml import NvmlSource
-source = NvmlSource()
-first = source.read()
-if len(sys.argv) > 1:
-    with open(os.environ["NVML_STUB_SCRIPT"], "a") as script:
-        script.write(sys.argv[1])
-    first = source.read()
-source.close()
-print(json.dumps([[r.series.key, r.value, r.reason, r.series.of, r.series.name] for r in first]))
-"""
 HEALTHY = """
 {0} utilization 57 31
 {0} memory_v2 8589934592 85899345920
@@ -37,46 +21,18 @@ HEALTHY = """
 Read = Callable[..., dict[str, list[Any]]]
 
 
-@pytest.fixture(scope="session")
-def stub(require: Callable[..., None], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    require("cc")
-    folder = tmp_path_factory.mktemp("nvml")
-    source = Path(__file__).with_name("nvml_stub.c")
-    library = folder / "libnvidia-ml.so.1"
-    command = ["cc", "-shared", "-fPIC", "-O1", "-Wall", "-o", str(library), str(source)]
-    subprocess.run(command, check=True)
-    return folder
-
-
-@pytest.fixture
-def read(stub: Path, tmp_path: Path) -> Read:
-    """``read(script, later="", visible=None)`` -> ``{key: [value, reason, of, name]}`` read in a new process."""
-
-    def run(script: str, later: str = "", visible: str | None = None) -> dict[str, list[Any]]:
-        path = tmp_path / "script"
-        path.write_text(script)
-        environment = {**os.environ, "LD_LIBRARY_PATH": str(stub), "NVML_STUB_SCRIPT": str(path)}
-        environment.pop("CUDA_VISIBLE_DEVICES", None)
-        if visible is not None:
-            environment["CUDA_VISIBLE_DEVICES"] = visible
-        command = [sys.executable, "-c", READ, *([later] if later else [])]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
-        assert (done.returncode, done.stderr) == (0, "")
-        return {key: rest for key, *rest in json.loads(done.stdout)}
-
-    return run
-
-
-def test_healthy_gpu_gives_all_metrics_with_units_and_limits(read: Read) -> None:
+def test_values_have_units_limits_and_their_words(read: Read) -> None:
     found = read("devices 1" + HEALTHY.format(0))
-    assert {key: rest[0] for key, rest in found.items()} == {
+    assert {key: rest[0] for key, rest in found.items() if rest[0] is not None} == {
         "gpu.0.utilization": 57,
         "gpu.0.memory": 10.0,
         "gpu.0.power": 250.5,
         "gpu.0.temperature": 61,
+        "gpu.0.processes": 0,
+        **({"gpu.0.own_memory": 0} if in_host_pids() else {}),
     }
-    assert found["gpu.0.memory"][2] == "80.0 GiB"
-    assert found["gpu.0.power"][2] == "700 W"
+    assert found["gpu.0.memory"][2:] == ["80.0 GiB", 100]
+    assert found["gpu.0.power"][2:] == ["700 W", 700]
 
 
 def test_unsupported_metric_is_a_gap_with_a_reason_and_leaves_the_others(read: Read) -> None:
@@ -99,7 +55,7 @@ def test_unified_memory_without_a_figure_is_a_gap(read: Read) -> None:
 def test_gpu_lost_while_running_hides_only_itself(read: Read) -> None:
     metrics = ("utilization", "memory_v2", "power", "temperature")
     lost = "".join(f"1 {metric} error 15\n" for metric in metrics)
-    found = read("devices 2" + HEALTHY.format(0) + HEALTHY.format(1), later=lost)
+    found = read("devices 2" + HEALTHY.format(0) + HEALTHY.format(1), lost)
     assert all(found[f"gpu.0.{metric}"][0] is not None for metric in ("utilization", "memory", "power"))
     for metric in ("utilization", "memory", "power", "temperature"):
         value, reason = found[f"gpu.1.{metric}"][:2]

@@ -13,19 +13,19 @@ _TOO_SOON = "the rank has just started"
 # field of a rank's state, key and name of the series, unit, what a second of it is in that unit
 _RATES = (
     ("compute_s", "compute", "computes", "%", 100.0),
-    ("wait_s", "wait", "waits", "%", 100.0),
+    ("wait_s", "wait", "waits", "% of time", 100.0),  # in a panel of its own
     ("bytes_sent", "sent", "sent", "MB/s", 1e-6),
     ("bytes_received", "received", "received", "MB/s", 1e-6),
     ("cpu_s", "cpu", "CPU", "%", 100.0),
 )
-_HIDDEN = ("cpu",)
+_HIDDEN = ("cpu", "received")
 
 
 class RanksSource:
     """For each rank: the share of each interval that it computed and waited (the rest it communicated), the
     bytes that its connections delivered and received, and its processor time (100 % is one core).
 
-    Waiting is told from communicating every 50 ms. The module that knows the ranks is looked for, never
+    Waiting is told from communicating every 10 ms, with more than 4 ranks less often. The module that knows the ranks is looked for, never
     imported: a process that has run none pays nothing, and between runs there are no readings.
     """
 

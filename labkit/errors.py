@@ -41,3 +41,13 @@ class KernelError(LabkitError):
         self.line = line
         self.block = block
         self.thread = thread
+
+
+class LaunchInterrupted(KeyboardInterrupt):
+    """Ctrl-C or the Stop button has ended a kernel; in a notebook only the sentence is shown."""
+
+    def __init__(self, kernel: str):
+        super().__init__(f"Kernel '{kernel}' was stopped; the arrays it writes may be partly written.")
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"{type(self).__name__}: {self}"]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import signal
+import threading
+
 import numpy as np
 import pytest
 from emulator.support import define
 
 import labkit
 from labkit import cuda
-from labkit.compute.emulator import launch
+from labkit.compute.emulator import executor, launch
 
 
 @cuda.jit
@@ -236,3 +239,27 @@ def test_in_a_notebook_only_the_sentence_is_shown():
     with pytest.raises(labkit.KernelError) as caught:
         no_guard[1, 2](np.zeros(1), np.zeros(2))
     assert caught.value._render_traceback_() == [f"KernelError: {caught.value}"]
+
+
+def test_an_interrupt_stops_a_launch_at_once_and_says_what_it_leaves():
+    kernel = define("@cuda.jit\ndef f(a):\n    for k in range(10**12):\n        a[cuda.grid(1)] += 1\n")
+    a = np.zeros(64)
+    timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    with pytest.raises(KeyboardInterrupt, match="may be partly written"):
+        kernel[1, 64](a)
+    timer.join()
+    assert a[0] > 0
+    no_guard[1, 4](np.zeros(4), np.zeros(4))
+
+
+def test_a_long_loop_with_a_bound_is_not_endless_and_one_without_is(monkeypatch):
+    monkeypatch.setattr(executor, "ENDLESS_SECONDS", 0.05)
+    bounded = "n = 0\n    x = 0.5\n    while n < 60000 and x < 4.0:\n        x = x * x\n        n += 1\n    a[0] = n"
+    a = np.zeros(1)
+    define(f"@cuda.jit\ndef f(a):\n    {bounded}\n")[1, 1](a)
+    assert a[0] == 60000
+    free = bounded.replace("n < 60000 and ", "")
+    with pytest.raises(labkit.KernelError, match="went round this loop") as caught:
+        define(f"@cuda.jit\ndef f(a):\n    {free}\n")[1, 1](a)
+    assert caught.value.kind == "step-budget"

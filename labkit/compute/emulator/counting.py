@@ -11,8 +11,8 @@ import numpy as np
 from labkit.compute.emulator import traffic
 from labkit.compute.emulator.affine import Affine, dense
 from labkit.compute.emulator.counts import Counts
-from labkit.compute.emulator.executor import Group
 from labkit.compute.emulator.geometry import WARP_SIZE, Launch
+from labkit.compute.emulator.group import Group
 from labkit.compute.emulator.l2 import L2
 from labkit.compute.emulator.memory import Array, per_lane
 from labkit.compute.emulator.observers import Observer

@@ -8,7 +8,7 @@ from labkit.compute.emulator.program import Site
 from labkit.errors import KernelError
 
 if TYPE_CHECKING:
-    from labkit.compute.emulator.executor import Group
+    from labkit.compute.emulator.group import Group
     from labkit.compute.emulator.memory import Array
 
 

@@ -21,7 +21,7 @@ from labkit.compute.emulator.lower import lower, parameter
 from labkit.compute.emulator.memory import Array, Memory
 from labkit.compute.emulator.program import Builder, Program
 from labkit.compute.emulator.source import Source, capture
-from labkit.errors import KernelError
+from labkit.errors import KernelError, LaunchInterrupted
 
 DEFAULT_STEP_BUDGET = 8_000_000
 _step_budget = DEFAULT_STEP_BUDGET
@@ -169,6 +169,8 @@ def run(
             if memory_class is Memory:
                 launch.nothing_is_unwritten()
             return memory
+    except KeyboardInterrupt:
+        raise LaunchInterrupted(kernel.source.name) from None
     finally:
         activity.end()
 

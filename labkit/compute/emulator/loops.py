@@ -30,11 +30,25 @@ def while_kind(loop: ast.While) -> str:
 
 
 def _moves_to_bound(loop: ast.While, nodes: list[ast.AST]) -> bool:
-    test = loop.test
+    """Whether the test, or a part of it that must hold too, compares a variable that moves with a bound that stays."""
+    tests = (
+        loop.test.values
+        if isinstance(loop.test, ast.BoolOp) and isinstance(loop.test.op, ast.And)
+        else [loop.test]
+    )
+    moved = {
+        n.target.id
+        for n in nodes
+        if isinstance(n, ast.AugAssign)
+        and isinstance(n.op, (ast.Add, ast.Sub))
+        and isinstance(n.target, ast.Name)
+    }
+    return any(_bounds(test, moved, stored_names(loop.body)) for test in tests)
+
+
+def _bounds(test: ast.expr, moved: set[str], stored: frozenset[str]) -> bool:
     if not (isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.left, ast.Name)):
         return False
     bound = {n.id for n in ast.walk(test.comparators[0]) if isinstance(n, ast.Name)}
-    moved = [n for n in nodes if isinstance(n, ast.AugAssign) and isinstance(n.op, (ast.Add, ast.Sub))]
-    return not bound & stored_names(loop.body) and any(
-        isinstance(n.target, ast.Name) and n.target.id == test.left.id for n in moved
-    )
+    ordered = isinstance(test.ops[0], (ast.Lt, ast.LtE, ast.Gt, ast.GtE))
+    return ordered and test.left.id in moved and not bound & stored

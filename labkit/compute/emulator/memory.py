@@ -14,7 +14,7 @@ from labkit.compute.emulator.atomics import ATOMIC_OPERATIONS, without_result
 from labkit.compute.emulator.program import Site
 
 if TYPE_CHECKING:
-    from labkit.compute.emulator.executor import Group
+    from labkit.compute.emulator.group import Group
 
 _serial_numbers = itertools.count()
 PRINTED_LINES = 4096

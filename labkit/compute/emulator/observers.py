@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from labkit.compute.emulator.affine import dense
-from labkit.compute.emulator.executor import ChunkRun, Group
+from labkit.compute.emulator.executor import ChunkRun
 from labkit.compute.emulator.geometry import Launch
+from labkit.compute.emulator.group import Group
 from labkit.compute.emulator.kernel import EmulatedKernel, run
 from labkit.compute.emulator.memory import Array, Memory, gather, per_lane, scatter
 from labkit.compute.emulator.program import Block, Site

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from labkit.compute.emulator import faults
-from labkit.compute.emulator.executor import Group
 from labkit.compute.emulator.geometry import Launch
+from labkit.compute.emulator.group import Group
 from labkit.compute.emulator.memory import Array, gather, per_lane
 from labkit.compute.emulator.order import AtomicOrder
 from labkit.compute.emulator.program import Site

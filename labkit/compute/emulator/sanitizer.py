@@ -13,9 +13,9 @@ import numpy as np
 
 from labkit.compute.emulator import faults
 from labkit.compute.emulator.affine import dense
-from labkit.compute.emulator.executor import Group
 from labkit.compute.emulator.findings import Finding, from_error, in_order
 from labkit.compute.emulator.geometry import WARP_SIZE, Launch
+from labkit.compute.emulator.group import Group
 from labkit.compute.emulator.kernel import EmulatedKernel, run
 from labkit.compute.emulator.limits import launch_shape
 from labkit.compute.emulator.memory import Array, gather, per_lane, scatter

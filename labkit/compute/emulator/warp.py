@@ -13,7 +13,7 @@ from labkit.compute.emulator.memory import per_lane
 from labkit.compute.emulator.traffic import Grouping
 
 if TYPE_CHECKING:
-    from labkit.compute.emulator.executor import Group
+    from labkit.compute.emulator.group import Group
 
 FULL_MASK = np.uint32(0xFFFFFFFF)
 

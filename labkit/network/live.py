@@ -59,7 +59,8 @@ class RankState:
     ----------
     state : str
         ``"starting"``, ``"compute"``, ``"communicate"`` (inside a communication call while bytes move),
-        ``"wait"`` (inside one, and none moved during the last 50 ms) or ``"finished"``.
+        ``"wait"`` (inside one, and none moved since the last look, 10 ms before; with more than 4 ranks
+        longer) or ``"finished"``.
     call : str
         The communication call it is in; empty when in none.
     state_s : float

@@ -96,8 +96,9 @@ class Meter:
             self._board.set(self._rank, call=0, in_calls=self._inside_s, since=now, state=COMPUTE)
 
     @property
-    def communicating(self) -> bool:
-        return self._depth > 0
+    def inside_since(self) -> float | None:
+        """When the call that the function is in began; None outside of calls."""
+        return self._since if self._depth else None
 
 
 class _Inside:
@@ -112,34 +113,41 @@ class _Inside:
 
 
 class Ticker:
-    """Called 20 times a second beside the function: counts bytes, tells waiting from communicating."""
+    """Called every few ms beside the function: counts bytes, tells waiting from communicating."""
 
     def __init__(self, meter: Meter, board: Board, rank: int):
         self.meter, self.board, self.rank = meter, board, rank
-        self.traffic = Traffic()
-        self.waited = 0.0
-        self.before = time.monotonic()
-        self.was_inside = False
+        self.interval_s = min(0.1, max(0.01, 0.0025 * board.ranks))  # some hundred looks a second in all
+        self._traffic = Traffic()
+        self._waited = 0.0
+        self._before = time.monotonic()
+        self._looks = 0
 
-    def tick(self) -> None:
+    def tick(self, at_last: bool = False) -> None:
+        self._looks += 1
+        since = self.meter.inside_since
+        if since is None and self._looks % 5 and not at_last:
+            return  # while the function computes, it is disturbed less
         now = time.monotonic()
-        moved = self.traffic.count()
-        inside = self.meter.communicating
-        if inside and self.was_inside:
-            idle = not moved and not self.meter.pacing
-            self.waited += (now - self.before) if idle else 0.0
-            self.board.set(self.rank, state=WAIT if idle else COMMUNICATE)
-            if not self.meter.communicating:  # it has just come back
-                self.board.set(self.rank, state=COMPUTE)
-        self.before, self.was_inside = now, inside
+        moved = self._traffic.count()
+        if since is not None:
+            self._judge(now - max(since, self._before), idle=not moved and not self.meter.pacing)
+        self._before = now
         times = os.times()
         self.board.set(
             self.rank,
-            waited=self.waited,
+            waited=self._waited,
             cpu=times.user + times.system,
-            bytes_sent=self.traffic.sent,
-            bytes_received=self.traffic.received,
+            bytes_sent=self._traffic.sent,
+            bytes_received=self._traffic.received,
         )
+
+    def _judge(self, seconds: float, idle: bool) -> None:
+        """The last seconds inside a call: was anything on its way?"""
+        self._waited += max(0.0, seconds) if idle else 0.0
+        self.board.set(self.rank, state=WAIT if idle else COMMUNICATE)
+        if self.meter.inside_since is None:  # it has just come back
+            self.board.set(self.rank, state=COMPUTE)
 
 
 class Traffic:

@@ -23,7 +23,6 @@ from labkit.network.launch.meter import Meter, Ticker, watch_torch
 from labkit.network.launch.signals import STACK
 from labkit.network.live import Board
 
-TICK_S = 0.05
 _PR_SET_PDEATHSIG = 1
 _EXTRA_S = 60.0  # the notebook's own time limit comes first, and tells more
 
@@ -42,7 +41,7 @@ def main(message: dict[str, Any], files: list[int], server: int) -> NoReturn:
     try:
         sent = _work(told, rank, job, meter)
         meter.finish()
-        watch.tick()
+        watch.tick(at_last=True)
         wire.send(channel, sent[0], sent[1])
         watch.released.wait()
     except KeyboardInterrupt:
@@ -113,14 +112,14 @@ class _Watch:
         self._turn = threading.Lock()
         threading.Thread(target=self._run, name="labkit-watch", daemon=True).start()
 
-    def tick(self) -> None:
+    def tick(self, at_last: bool = False) -> None:
         with self._turn:
-            self.ticker.tick()
+            self.ticker.tick(at_last)
 
     def _run(self) -> None:
         poll = select.poll()
         poll.register(self.channel, select.POLLIN)
-        while not poll.poll(1000 * TICK_S):
+        while not poll.poll(1000 * self.ticker.interval_s):
             self.tick()
         if self.channel.recv(1):
             self.released.set()

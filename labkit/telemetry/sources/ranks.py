@@ -25,8 +25,9 @@ class RanksSource:
     """For each rank: the share of each interval that it computed and waited (the rest it communicated), the
     bytes that its connections delivered and received, and its processor time (100 % is one core).
 
-    Waiting is told from communicating every 10 ms, with more than 4 ranks less often. The module that knows the ranks is looked for, never
-    imported: a process that has run none pays nothing, and between runs there are no readings.
+    Waiting is told from communicating every 10 ms, with more than 4 ranks less often. The module that knows
+    the ranks is looked for, never imported: a process that has run none pays nothing, and between runs there
+    are no readings.
     """
 
     def __init__(self) -> None:
@@ -53,6 +54,7 @@ def _readings(state: Any, now: float, before: tuple[float, Any] | None) -> list[
             "measured",
             f"rank {key}",
             hidden=key in _HIDDEN,
+            device=f"Rank {state.rank}",
         )
         if before is None or now <= before[0]:
             found.append(Reading(series, None, _TOO_SOON))

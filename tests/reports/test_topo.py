@@ -86,6 +86,7 @@ def test_a_matrix_without_header_takes_its_rows_as_columns(sample):
         "\tGPU0\tGPU1\nGPU0\tX\tOK\nGPU1\tOK\tX\n",  # topo -p2p
         "       GPU0  GPU1\nGPU0   0     15\nGPU1   15    0\n",  # rocm-smi --showtopo
         "GPU0 GPU1 are the cards we bought\n",
+        "\tGPU0\tGPU1\nGPU0\tNV0\tNV0\nGPU1\tNV0\tNV0\n",
     ],
 )
 def test_other_matrices_are_left_alone(text):

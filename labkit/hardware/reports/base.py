@@ -114,7 +114,8 @@ def number(text: str | None) -> float | None:
         return plain if isfinite(plain) else None
     value = word(text)
     match = _NUMBER.search(value.replace(",", "")) if value else None
-    return float(match[0]) if match else None
+    found = float(match[0]) if match else None
+    return found if found is not None and isfinite(found) else None
 
 
 def whole(text: str | None) -> int | None:

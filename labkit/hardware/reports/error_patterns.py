@@ -120,7 +120,7 @@ _TABLE: tuple[tuple[str, str], ...] = (
 PATTERNS = tuple((what, re.compile(pattern)) for what, pattern in _TABLE)
 
 # What PyTorch says of memory, in the words of its versions: name -> pattern of an amount.
-_AMOUNT = r"([\d.]+ (?:bytes|[KMGT]i?B))"
+_AMOUNT = r"(\d{1,15}(?:\.\d{1,9})? (?:bytes|[KMGT]i?B))"
 _MEMORY = {
     "wanted": re.compile(rf"Tried to allocate {_AMOUNT}"),
     "total": re.compile(rf"{_AMOUNT} total capacity|total capacity of {_AMOUNT}"),

@@ -21,7 +21,7 @@ _NETWORK = re.compile(r"Using network (.+)")
 _CHANNELS = re.compile(
     r"(\d+) coll channels, (?:(\d+) (?:collnet|nvls) channels, )?(?:(\d+) nvls channels, )?(\d+) p2p channels"
 )
-_TIMING = re.compile(r"Init timings.*?rank (\d+) nranks \d+ total ([\d.]+)")
+_TIMING = re.compile(r"Init timings.*?rank (\d+) nranks \d+ total (\d{1,9}(?:\.\d{1,9})?)")
 _MOST = 1000  # distinct things of one sort that are kept
 
 
@@ -221,7 +221,7 @@ class NcclLogReader(Reader):
             if "Init COMPLETE" in message or "Init timings" in message:
                 self.complete.add(rank)
         if timing := _TIMING.search(message):
-            self.init_seconds.setdefault(timing[1], float(timing[2].rstrip(".")[:20]))
+            self.init_seconds.setdefault(timing[1], float(timing[2]))
             self.keep(f"timing{timing[1]}", line)
 
     def finish(self) -> NcclLog | None:

@@ -18,11 +18,11 @@ _PLACE = re.compile(rf"({_BUS})\s*(On|Off|N/A|ERR!)?")
 _SECOND = re.compile(
     r"(\d+\s*%|N/A|ERR!|\[?Unknown Error\]?)\s+(\d+\s*C|N/A|ERR!)\s+(P\d+|N/A|ERR!)\s+(\S+)\s*/\s*(\S+)"
 )
-_MEMORY = re.compile(r"(\d+)\s*MiB\s*/\s*(\d+)\s*MiB")
+_MEMORY = re.compile(r"(\d{1,12})\s*MiB\s*/\s*(\d{1,12})\s*MiB")
 _LOAD = re.compile(r"(\d+\s*%|N/A|ERR!)\s+(\S.*)")
-_SLICE = re.compile(r"(\d+)\s+(\d+)\s+(\d+)\s+(\d+)")
+_SLICE = re.compile(r"(\d{1,4})\s+(\d{1,4})\s+(\d{1,4})\s+(\d{1,4})")
 _PROCESS = re.compile(
-    r"(\d+)(?:\s+(N/A|\d+)\s+(N/A|\d+))?\s+(\d+)\s+([CGM](?:\+[CGM])*)\s+(.*?)(?:\s+(\d+\s*MiB|N/A))?"
+    r"(\d{1,4})(?:\s+(N/A|\d{1,4})\s+(N/A|\d{1,4}))?\s+(\d{1,12})\s+([CGM](?:\+[CGM])*)\s+(.*?)(?:\s+(\d+\s*MiB|N/A))?"
 )
 
 

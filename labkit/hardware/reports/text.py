@@ -29,7 +29,7 @@ _PREFIX = re.compile(
     | [\w.-]{1,64}[-_]\d{1,4}[ ]+\|[ ]                                   # docker compose
     | \[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?[ ]      # a time, and
       (?:std(?:out|err)[ ][FP][ ])?                                    # a container's stream, or
-      (?:\[?(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL)\]?:?[ ](?:-[ ])?)?  # a level
+      (?:\[?(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL)\]?[ ](?:-[ ])?)?  # a level
     | \[pod/[\w./-]{1,120}\][ ]                                         # kubectl logs --prefix
     | [A-Z][a-z]{2}[ ]+\d{1,2}[ ]\d\d:\d\d:\d\d[ ][\w.-]+[ ][\w./-]+(?:\[\d+\])?:[ ]   # syslog
     | \[[ ]*\d+\.\d{6}\][ ]                                             # dmesg

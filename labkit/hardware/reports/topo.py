@@ -9,7 +9,7 @@ from labkit.hardware.reports.base import Reader, Report, Table, show, word
 
 # Near to far. SOC is what drivers before 384 called SYS.
 DISTANCES = ("X", "NV", "PIX", "PXB", "PHB", "NODE", "SYS", "SOC")
-_LINK = re.compile(r"X|NV\d{1,2}|PIX|PXB|PHB|NODE|SYS|SOC|C2C")
+_LINK = re.compile(r"X|NV[1-9]\d?|PIX|PXB|PHB|NODE|SYS|SOC|C2C")
 _GPU = re.compile(r"GPU\d{1,3}")
 _LABEL = re.compile(
     r"GPU\d{1,3}|NIC\d{1,3}|(?:mlx[45]_|hfi1_|i40iw|irdma|bnxt_re|qedr|efa_|hns_|erdma_|ocrdma|rocep|ibp"
@@ -123,15 +123,12 @@ class TopoReader(Reader):
     def _wrapped(self, tokens: list[str]) -> bool:
         """The rest of a row that the terminal broke, perhaps in the middle of a word."""
         row = self.rows[-1][1]
-        if (
-            len(row) <= self._width()
-            and not _LINK.fullmatch(tokens[0])
-            and _LINK.fullmatch(row[-1] + tokens[0])
-        ):
-            tokens = [row.pop() + tokens[0], *tokens[1:]]
-        fits = len(row) + len(tokens) <= self._width() + len(_COLUMNS) + 1
-        if fits and all(_LINK.fullmatch(token) or _is_tail([token]) for token in tokens):
-            row += tokens
+        joined = (row[-1] if row else "") + tokens[0]
+        broken = len(row) <= self._width() and not _LINK.fullmatch(tokens[0]) and _LINK.fullmatch(joined)
+        whole = [*row[:-1], joined, *tokens[1:]] if broken else [*row, *tokens]
+        known = all(_LINK.fullmatch(token) or _is_tail([token]) for token in whole)
+        if known and len(whole) <= self._width() + len(_COLUMNS) + 1:
+            row[:] = whole
             return True
         return False
 

@@ -126,7 +126,7 @@ class RankResults(Sequence[Any]):
         took = f"{len(self)} ranks on {self.backend}, {show_time(self.seconds)} (measured). {self.reason}"
         moved = sum(one.bytes_sent for one in self.traffic)
         sent = f" labkit's own messages carried {show_bytes(moved)}." if moved else ""
-        return table(("rank", "result"), rows, f"{took}{sent} {self.link}".strip())
+        return f"<p>{escape(f'{took}{sent} {self.link}'.strip())}</p>" + table(("rank", "result"), rows)
 
 
 _short = reprlib.Repr()

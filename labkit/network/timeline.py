@@ -127,7 +127,7 @@ class Timeline:
         ]
         share = self.overlapped
         hidden = "no communication" if share is None else f"{share:.0%} of communication overlapped"
-        return table(("rank", *STATES), rows, f"{show_time(self.seconds)}, {hidden} (measured)")
+        return f"<p>{show_time(self.seconds)}, {hidden} (measured)</p>" + table(("rank", *STATES), rows)
 
 
 def merge(traces: Sequence[dict[str, Any]], backend: str) -> Timeline:

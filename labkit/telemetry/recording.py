@@ -1,29 +1,13 @@
-"""A recording: a fixed-size ring of samples, the spans that mark it, and the file it is kept in.
-
-The file (``.npz``, version 1) holds three arrays and needs NumPy only, without pickle:
-
-``time``
-    float64 ``(samples,)``: seconds since the recording began, ascending.
-``values``
-    float32 ``(series, samples)``: NaN where there is no value.
-``about``
-    uint8 ``(bytes,)``: UTF-8 JSON with ``format`` (``"labkit-recording"``), ``version``, ``interval``
-    (seconds), ``began`` (Unix time), ``series`` (a list in the order of ``values``; the fields of
-    ``labkit.telemetry.series.Series``, provenance among them, and ``reason``: why the last value is missing)
-    and ``spans`` (a list of ``name``, ``start`` and ``end`` in seconds since the recording began; ``end`` is
-    null for a span that was still open).
-"""
+"""A recording: a fixed-size ring of samples of many series, and the spans that mark it."""
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import time
 import weakref
-import zipfile
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +17,6 @@ from numpy.typing import NDArray
 from labkit.errors import LabkitError
 from labkit.telemetry.series import Series
 
-FORMAT = "labkit-recording"
-VERSION = 1
 CAPACITY = 7200  # an hour at two samples a second
 MAX_SERIES = 1024
 MAX_SPANS = 4096
@@ -57,18 +39,25 @@ class Recording:
     interval : float
         Seconds between samples, as asked for.
     capacity : int
-        Samples kept; older ones make room. Memory: 4 bytes a value and 8 a sample.
+        Samples kept; older ones make room. Memory: 8 bytes a sample, 2 a share in per cent, 4 any other value.
+    began : float
+        Unix time of its beginning; now by default.
+    machine : str
+        On what it was measured, or from what it was modelled, in words.
     """
 
-    def __init__(self, interval: float, capacity: int = CAPACITY, began: float | None = None):
+    def __init__(
+        self, interval: float, capacity: int = CAPACITY, began: float | None = None, machine: str = ""
+    ):
         self.interval = interval
         self.capacity = capacity
         self.began = time.time() if began is None else began
+        self.machine = machine
         self._series: list[Series] = []
         self._index: dict[str, int] = {}
         self._reasons: list[str] = []
         self._times = np.zeros(capacity)
-        self._values = np.full((0, capacity), np.nan, np.float32)
+        self._columns: list[NDArray[np.floating[Any]] | None] = []
         self._count = 0
         self._spans: dict[int, Span] = {}
         self._next_span = 0
@@ -96,6 +85,11 @@ class Recording:
         """The last 4096 spans, in order of their start."""
         return tuple(self.numbered_spans().values())
 
+    @property
+    def nbytes(self) -> int:
+        """Memory of times and values, in bytes."""
+        return self._times.nbytes + sum(column.nbytes for column in self._columns if column is not None)
+
     def numbered_spans(self) -> dict[int, Span]:
         """The spans by the number that ``begin`` returned."""
         with self._lock:
@@ -108,10 +102,13 @@ class Recording:
                 self._add(series)
             slot = self._count % self.capacity
             self._times[slot] = at
-            self._values[:, slot] = np.nan
+            for column in self._columns:
+                if column is not None:
+                    column[slot] = np.nan
             for series, value in values.items():
                 row = self._index[series.key]
-                self._values[row, slot] = np.nan if value is None else value
+                if value is not None:
+                    self._column(row)[slot] = value
                 self._reasons[row] = reasons.get(series, "") if value is None else ""
             self._count += 1
 
@@ -120,7 +117,11 @@ class Recording:
         with self._lock:
             length = len(self) if last is None else min(last, len(self))
             slots = np.arange(self._count - length, self._count) % self.capacity
-            return self._times[slots], self._values[:, slots]
+            values = np.full((len(self._columns), length), np.nan, np.float32)
+            for row, column in enumerate(self._columns):
+                if column is not None:
+                    values[row] = column[slots]
+            return self._times[slots], values
 
     def values(self, key: str) -> NDArray[np.float32]:
         """The values of one series, ``(samples,)``, NaN where there is none."""
@@ -145,21 +146,49 @@ class Recording:
                 self._spans[number] = replace(self._spans[number], end=at)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the recording (the module describes the file); a name without a suffix gets ``.npz``."""
-        target = Path(path) if Path(path).suffix else Path(path).with_suffix(".npz")
+        """Write the recording to a file (`recording_file` describes it); without a suffix it gets ``.npz``.
+
+        Raises
+        ------
+        LabkitError
+            When the file cannot be written.
+        """
+        from labkit.telemetry.recording_file import save
+
+        return save(self, path)
+
+    def between(self, start: float, end: float) -> Recording:
+        """A copy of the part from ``start`` to ``end`` seconds, whose own time begins with it."""
         with self._lock:
             times, values = self.samples()
-            about = json.dumps(self._about(), ensure_ascii=False).encode()
-        partial = target.with_name(target.name + ".part")
-        try:
-            with partial.open("wb") as file:
-                np.savez_compressed(file, time=times, values=values, about=np.frombuffer(about, np.uint8))
-            partial.replace(target)
-        except OSError as error:
-            partial.unlink(missing_ok=True)
-            reason = error.strerror or error
-            raise LabkitError(f"The recording could not be saved to {target}: {reason}.") from error
-        return target
+            chosen = (times >= start) & (times <= end)
+            part = Recording(self.interval, max(1, int(chosen.sum())), self.began + start, self.machine)
+            part._fill(self._series, self._reasons, times[chosen] - start, values[:, chosen])
+            spans = [
+                span for span in self._spans.values() if (span.end or end) >= start and span.start <= end
+            ]
+        for span in spans:
+            number = part.begin(span.name, max(0.0, span.start - start))
+            if span.end is not None:
+                part.end(number, min(span.end, end) - start)
+        return part
+
+    def _fill(
+        self,
+        series: Sequence[Series],
+        reasons: Sequence[str],
+        times: NDArray[np.float64],
+        values: NDArray[np.float32],
+    ) -> None:
+        """Set everything at once; ``times`` ``(n,)`` with n up to the capacity, ``values`` ``(series, n)``."""
+        for one, reason in zip(series, reasons, strict=True):
+            self._add(one)
+            self._reasons[-1] = reason
+        self._times[: len(times)] = times
+        for row, found in enumerate(values):
+            if not np.isnan(found).all():
+                self._column(row)[: len(times)] = found
+        self._count = len(times)
 
     def _add(self, series: Series) -> None:
         if series.key in self._index:
@@ -169,66 +198,19 @@ class Recording:
         self._index[series.key] = len(self._series)
         self._series.append(series)
         self._reasons.append("")
-        self._values = np.vstack([self._values, np.full((1, self.capacity), np.nan, np.float32)])
+        self._columns.append(None)
 
-    def _about(self) -> dict[str, Any]:
-        described = zip(self._series, self._reasons, strict=True)
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            "interval": self.interval,
-            "began": self.began,
-            "series": [{**series.to_dict(), "reason": reason} for series, reason in described],
-            "spans": [asdict(span) for span in self._spans.values()],
-        }
+    def _column(self, row: int) -> NDArray[np.floating[Any]]:
+        """The values of a series, made with its first one: most GPUs lack some of the metrics."""
+        found = self._columns[row]
+        if found is None:
+            found = self._columns[row] = np.full(self.capacity, np.nan, _kept_as(self._series[row]))
+        return found
 
 
-def load(path: str | os.PathLike[str]) -> Recording:
-    """Read a recording that ``save`` wrote.
-
-    Raises
-    ------
-    LabkitError
-        When the file is missing, is not a recording, is damaged, or was written by a newer version.
-    """
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            about = json.loads(bytes(file["about"]).decode())
-            times, values = np.asarray(file["time"], float), np.asarray(file["values"], np.float32)
-        _check_version(about, path)
-        return _rebuild(about, times, values)
-    except FileNotFoundError as error:
-        raise LabkitError(f"There is no recording at {os.fspath(path)}.") from error
-    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
-        raise LabkitError(f"{os.fspath(path)} is not a labkit recording, or it is damaged.") from error
-
-
-def _check_version(about: dict[str, Any], path: str | os.PathLike[str]) -> None:
-    if about["format"] != FORMAT:
-        raise ValueError(about["format"])
-    if about["version"] > VERSION:
-        raise LabkitError(
-            f"{os.fspath(path)} was written by a newer labkit (format {about['version']}, this one reads "
-            f"{VERSION}): pip install --upgrade gpu-labkit."
-        )
-
-
-def _rebuild(about: dict[str, Any], times: NDArray[np.float64], values: NDArray[np.float32]) -> Recording:
-    recording = Recording(float(about["interval"]), max(CAPACITY, len(times)), float(about["began"]))
-    for fields in about["series"]:
-        reason = fields.pop("reason")
-        recording._add(Series(**fields))
-        recording._reasons[-1] = reason
-    if times.ndim != 1 or values.shape != (len(recording.series), len(times)):
-        raise ValueError("shapes do not fit")
-    recording._times[: len(times)] = times
-    recording._values[:, : len(times)] = values
-    recording._count = len(times)
-    for span in about["spans"]:
-        number = recording.begin(str(span["name"]), float(span["start"]))
-        if span["end"] is not None:
-            recording.end(number, float(span["end"]))
-    return recording
+def _kept_as(series: Series) -> type[np.floating[Any]]:
+    """Shares of a device are kept to a sixteenth of a per cent, in half the memory."""
+    return np.float16 if series.unit == "%" and series.group != "own" else np.float32
 
 
 _recordings: weakref.WeakSet[Recording] = weakref.WeakSet()

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from labkit.errors import LabkitError
 from labkit.telemetry import recording as recordings
-from labkit.telemetry.recording import CAPACITY, MAX_SPANS, Recording, Span, load
+from labkit.telemetry.recording import CAPACITY, MAX_SPANS, Recording, Span
+from labkit.telemetry.recording_file import load
 from labkit.telemetry.series import PROVENANCES, Series
+from labkit.telemetry.sources.nvml.probes import quick_probes, unhurried_probes
 
 
 def series(key: str, provenance: str = "measured") -> Series:
@@ -74,12 +76,51 @@ def test_spans_nest_stay_open_and_make_room() -> None:
     assert {span.name for span in recording.spans} == {"many"}
 
 
-def test_an_hour_of_eight_gpus_with_ten_metrics_fits_in_five_megabytes() -> None:
+def test_an_hour_of_eight_gpus_fits_in_five_megabytes() -> None:
+    pynvml = pytest.importorskip("pynvml")
+    metrics = [m for probe in (*quick_probes(pynvml), *unhurried_probes(pynvml)) for m in probe.metrics]
     recording = Recording(0.5)
-    many = {series(f"gpu.{gpu}.{metric}"): 1.0 for gpu in range(8) for metric in range(10)}
-    recording.append(0.0, many, {})
+    gpus = [
+        Series(f"gpu.{gpu}.{metric.key}", "x", metric.unit, "measured", metric.group)
+        for gpu in range(8)
+        for metric in metrics
+    ]
+    cores = [Series(f"cpu.{core}", "x", "%", "measured", "cores") for core in range(64)]
+    recording.append(0.0, dict.fromkeys(gpus + cores, 1.0), {})
     assert CAPACITY * recording.interval == 3600
-    assert recording._values.nbytes + recording._times.nbytes <= 5e6
+    assert len(metrics) >= 18
+    assert recording.nbytes <= 5e6
+
+
+def test_shares_of_a_device_are_kept_to_a_sixteenth_of_a_per_cent() -> None:
+    recording = Recording(0.5)
+    share = Series("cpu", "CPU", "%", "measured", "cpu")
+    for number in range(1001):
+        recording.append(number / 2, {share: number / 10}, {})
+    np.testing.assert_allclose(recording.values("cpu"), np.arange(1001) / 10, atol=1 / 32)
+
+
+def test_series_that_never_has_a_value_takes_no_memory() -> None:
+    recording = Recording(0.5)
+    recording.append(0.0, {A: 1.0}, {})
+    before = recording.nbytes
+    recording.append(0.5, {A: 1.0, B: None}, {B: "not supported"})
+    assert recording.nbytes == before
+    np.testing.assert_equal(recording.values("b"), [np.nan, np.nan])
+
+
+def test_a_part_begins_at_zero_and_cuts_spans() -> None:
+    recording = Recording(0.5, machine="a computer")
+    for number in range(10):
+        recording.append(number / 2, {A: float(number)}, {})
+    recording.end(recording.begin("before", 0.0), 1.0)
+    recording.end(recording.begin("across", 1.0), 3.0)
+    recording.begin("open", 2.5)
+    part = recording.between(2.0, 4.0)
+    assert part.samples()[0].tolist() == [0, 0.5, 1, 1.5, 2]
+    assert part.values("a").tolist() == [4, 5, 6, 7, 8]
+    assert part.spans == (Span("across", 0.0, 1.0), Span("open", 0.5, None))
+    assert (part.machine, part.began) == ("a computer", recording.began + 2)
 
 
 def test_too_many_series_are_refused() -> None:

@@ -16,7 +16,8 @@ import pytest
 import labkit
 from labkit.errors import LabkitError
 from labkit.telemetry import sampler
-from labkit.telemetry.recording import Recording, load
+from labkit.telemetry.recording import Recording
+from labkit.telemetry.recording_file import load
 from labkit.telemetry.series import Series
 from labkit.widgets.monitor import Monitor, monitor
 from labkit.widgets.monitor_figure import MAX_DRAWN_SPANS, recording_figure

@@ -25,10 +25,19 @@ class Source(Protocol):
 
 
 def default_sources() -> list[Source]:
-    """The sources of this machine: GPUs first, then its processor and memory, the emulator, ranks."""
+    """The sources of this machine: GPUs, processor and memory, disks and networks, the emulator, ranks."""
     from labkit.telemetry.sources.emulator import EmulatorSource
     from labkit.telemetry.sources.host import HostSource
+    from labkit.telemetry.sources.links import LinksSource
     from labkit.telemetry.sources.nvml import NvmlSource
     from labkit.telemetry.sources.ranks import RanksSource
+    from labkit.telemetry.sources.traffic import TrafficSource
 
-    return [NvmlSource(), HostSource(), EmulatorSource(), RanksSource()]
+    return [
+        NvmlSource(),
+        HostSource(),
+        TrafficSource(),
+        LinksSource(),
+        EmulatorSource(),
+        RanksSource(),
+    ]

@@ -16,7 +16,7 @@ class EmulatorSource:
     The emulator is looked for, never imported: a process that runs no kernel pays nothing and sees no series.
     """
 
-    SERIES = Series("emulator", "Emulated GPU", "%", "emulated", "emulator")
+    SERIES = Series("emulator", "Emulated GPU", "%", "emulated", "emulator", device="Emulated GPU")
 
     def __init__(self) -> None:
         self._at = time.perf_counter()

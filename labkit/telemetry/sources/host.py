@@ -29,9 +29,16 @@ class HostSource:
             self._psutil = psutil
             self._cores = _usable_cores(psutil)
             self._before = self._times()
-        self._cpu = Series("cpu", "CPU", "%", "measured", "cpu", of=_count(len(self._cores)))
-        self._each = [Series(f"cpu.{core}", f"Core {core}", "%", "measured", "cores") for core in self._cores]
-        self._memory = Series("memory", "Memory", "%", "measured", "memory", of=self._total())
+        cores = _count(len(self._cores))
+        self._cpu = Series("cpu", "CPU", "%", "measured", "cpu", of=cores, device="CPU")
+        self._each = [
+            Series(f"cpu.{core}", f"Core {core}", "%", "measured", "cores", device="CPU")
+            for core in self._cores
+        ]
+        total = self._total()
+        self._memory = Series(
+            "memory", "Memory", "%", "measured", "memory", of=total, device="CPU", limit=100.0
+        )
 
     def read(self) -> list[Reading]:
         if self._psutil is None:

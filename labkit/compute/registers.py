@@ -67,7 +67,7 @@ def name_of(kernel: Any) -> str:
     function = getattr(kernel, "py_func", None)
     if function is None:
         return ""
-    package, _, module = function.__module__.rpartition(".")
+    package, _, module = (function.__module__ or "").rpartition(".")
     return f"{module}.{function.__name__}" if package == "labkit.compute.kernels" else ""
 
 

@@ -6,7 +6,9 @@ import importlib
 import pkgutil
 
 import pytest
+from kernels.support import numbers, unset
 
+import labkit
 from labkit.compute import kernels, registers
 from labkit.compute.kernels import matmul
 from labkit.compute.kernels.signatures import SIGNATURES
@@ -65,6 +67,14 @@ def test_usage_of_a_kernel_on_a_card():
     assert registers.usage(print, "H100") is None
     with pytest.raises(LabkitError, match="A1OO"):
         registers.usage(matmul.matmul_tiled, "A1OO")
+
+
+def test_an_inspection_of_a_shipped_kernel_counts_its_registers():
+    c = unset(64, 64)
+    a = numbers(1, 64, 64)
+    occupancy = labkit.inspect(matmul.launch(matmul.matmul_tiled, c), a, a, c, gpu="H100").occupancy
+    assert occupancy.registers == registers.usage(matmul.matmul_tiled, "H100")["registers"]
+    assert occupancy.shared_bytes == registers.usage(matmul.matmul_tiled, "H100")["shared_bytes"]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
+from labkit.compute import registers
 from labkit.compute.emulator.counting import Counter, Line
 from labkit.compute.emulator.counts import Counts
 from labkit.compute.emulator.findings import Finding, from_error
@@ -183,7 +184,13 @@ def occupancy_of(configured: Configured, arguments: tuple, card: GPU) -> Occupan
     try:
         program = configured.kernel.program(configured.kernel.classify(arguments))
         static = sum(prod(o[1]) * o[2].itemsize for o in program.arrays if o[0] == "shared")
-        return occupancy(configured.shape.threads_per_block, static + configured.sharedmem, None, card)
+        compiled = registers.usage(configured.kernel, card)
+        return occupancy(
+            configured.shape.threads_per_block,
+            static + configured.sharedmem,
+            compiled["registers"] if compiled else None,
+            card,
+        )
     except LabkitError:
         return None
 

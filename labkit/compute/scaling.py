@@ -19,6 +19,7 @@ from labkit.errors import LabkitError
 
 MACHINE = "this machine's CPU"
 LIMIT_S = 120.0
+LARGE = 2_000_000  # pixels; from here on chance disturbs less, and time is dearer
 
 
 def amdahl(workers: float, serial: float) -> float:
@@ -112,8 +113,10 @@ def _time_sizes(filter: str, image: np.ndarray, sides: Sequence[int], workers: i
     alone_s, warm_s = [], []
     with host.Workers(workers) as crew:
         for picture in (host.enlarge(image, side, side) for side in sides):
-            alone_s.append(host.best(partial(host.alone, filter, picture, np.empty_like(picture)), 3).total_s)
-            warm_s.append(_best_s(crew, filter, picture, 3))
+            repeats = 3 if picture.size < LARGE else 2
+            alone = partial(host.alone, filter, picture, np.empty_like(picture))
+            alone_s.append(host.best(alone, repeats).total_s)
+            warm_s.append(_best_s(crew, filter, picture, repeats))
         return {"alone_s": alone_s, "warm_s": warm_s, "start_s": crew.start_s}
 
 

@@ -41,7 +41,7 @@ class CheckResult:
     notes : tuple of str
         Remarks that did not decide the outcome.
     counted : tuple of str
-        Counters of the launches with the gates they met: exact, emulated.
+        Counters of the first launch that has gates, with the targets they met: exact, emulated.
     seconds : float or None
         Wall time that the answer ran, measured on this machine's CPU. Shown on request, never judged.
     """

@@ -84,12 +84,10 @@ def _kernel(exercise: Exercise, check: KernelCheck, kernel: Any, limits: Limits)
     result = _end(exercise, run, launches, limits, len(launches), "launch")
     if not result.passed:
         return result
-    counted = [
-        gates.reached(launch.gates, case[0]["lines"])
-        for launch, case in zip(launches, run.cases, strict=True)
-        if launch.gates
-    ]
-    return replace(result, counted=tuple(dict.fromkeys(line for lines in counted for line in lines)))
+    for launch, (document, _) in zip(launches, run.cases, strict=True):
+        if launch.gates:
+            return replace(result, counted=gates.reached(launch.gates, document["lines"]))
+    return result
 
 
 def _launched(name: str, check: KernelCheck, launch: Launch, document: Any, after: Any) -> CheckResult | None:

@@ -13,7 +13,7 @@ from labkit.widgets import theme
 
 LANES = 32
 WIDEST = 8.0  # a sector is drawn at most this wide, so that four of them span the warp
-GAP = 0.4  # between sectors that are not neighbours, as a share of a sector
+GAP, SEAM = 0.4, 0.05  # between sectors that are not neighbours, and that are: shares of a sector
 SECTOR_HEIGHT = 0.4
 ROW_HEIGHT = 0.16
 _INVISIBLE = "rgba(0,0,0,0)"
@@ -78,12 +78,13 @@ def _sectors(
     access: WarpAccess,
 ) -> tuple[list[_Polygon], list[_Polygon], list[float], list[tuple[float, str]]]:
     """Touched sectors from left to right, wanted bytes in them, where each lane points, and names of sectors."""
-    steps = [b - a for a, b in zip(access.sectors, access.sectors[1:], strict=False)]
-    gaps = sum(step > 1 for step in steps)
-    width = min(WIDEST, LANES / (len(access.sectors) + GAP * gaps))
+    apart = [
+        1 + (GAP if b - a > 1 else SEAM) for a, b in zip(access.sectors, access.sectors[1:], strict=False)
+    ]
+    width = min(WIDEST, LANES / (sum(apart) + 1))
     left = [0.0]
-    for step in steps:
-        left.append(left[-1] + width * (1 + GAP * (step > 1)))
+    for distance in apart:
+        left.append(left[-1] + width * distance)
     place = dict(zip(access.sectors, left, strict=True))
     wanted, targets = [], []
     for address in access.addresses:
@@ -93,7 +94,7 @@ def _sectors(
         wanted.append((x + 0.06 * wide, x + 0.94 * wide, -0.04, 0.04 - SECTOR_HEIGHT))
         targets.append(x + wide / 2)
     cells = [(x, x + width, 0.0, -SECTOR_HEIGHT) for x in left]
-    first = [0, *(k + 1 for k, step in enumerate(steps) if step > 1)]
+    first = [0, *(k + 1 for k, distance in enumerate(apart) if distance == 1 + GAP)]
     every = -(-len(first) // 5)
     labels = [(left[k], f"byte {access.sectors[k] * SECTOR_BYTES - access.origin:,}") for k in first[::every]]
     return cells, sorted(set(wanted)), targets, labels
@@ -192,6 +193,9 @@ def _slider(names: list[str], headlines: list[str]) -> dict[str, Any]:
         "pad": {"t": 34},
         "font": {"size": 1, "color": _INVISIBLE},
         "currentvalue": {"xanchor": "left", "font": {"size": 13, "color": theme.INK}, "offset": 8},
+        "bgcolor": theme.GREY,
+        "activebgcolor": theme.BLUE,
+        "bordercolor": theme.GREY,
         "ticklen": 4,
         "tickcolor": theme.GRID,
     }

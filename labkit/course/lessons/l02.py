@@ -178,7 +178,7 @@ EXERCISES = (
             "blur adds nine pixels (8 additions) and multiplies once; from DRAM it reads each pixel once.",
             "matmul of side n: 2 n^3 operations, and three matrices of 4 n^2 bytes.",
         ),
-        praise="All three within 10 %: two left of every card's ridge, one right of it.",
+        praise="All three within 10 %: two far left of any card's ridge, and the product right of an A100's.",
         plan=DataCheck(why.roofline, cases.intensity_begun),
         wrong=more.ROOFLINE,
     ),

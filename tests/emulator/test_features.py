@@ -370,3 +370,16 @@ def f(out):
     define(source)[1, 32](out)
     t = np.arange(32)
     np.testing.assert_array_equal(out, (31 - t) * 100 - t)
+
+
+SHAPE = (4, 8)
+SIZE = 32
+
+
+@pytest.mark.parametrize("shape", ["32", "SIZE", "SHAPE", "SHAPE[1]", "(4, 4 + 4)", "16 * 2", "(SIZE,)", "n"])
+def test_shapes_that_numba_accepts(shape):
+    index = "0, 0" if shape in ("SHAPE", "(4, 4 + 4)") else "0"
+    source = f"@cuda.jit\ndef f(a):\n    n = SIZE\n    s = cuda.shared.array({shape}, np.float32)\n    s[{index}] = 7\n"
+    out = np.zeros(1)
+    define(f"{source}    a[0] = s[{index}]\n", SHAPE=SHAPE, SIZE=SIZE)[1, 1](out)
+    assert out[0] == 7

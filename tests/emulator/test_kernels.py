@@ -13,6 +13,7 @@ from labkit import cuda
 from labkit.compute.emulator import geometry
 
 TILE = 8
+PADDED = TILE + 1
 rng = np.random.default_rng(1)
 sizes = st.integers(0, 700)
 blocks = st.sampled_from([1, 2, 7, 33])
@@ -36,7 +37,7 @@ def test_grid_stride_saxpy(n, grid, block):
 
 @cuda.jit
 def transpose(a, out):
-    tile = cuda.shared.array((TILE, TILE + 1), np.float64)
+    tile = cuda.shared.array((TILE, PADDED), np.float64)
     x, y = cuda.grid(2)
     tx, ty = cuda.threadIdx.x, cuda.threadIdx.y
     if x < a.shape[1] and y < a.shape[0]:

@@ -113,6 +113,8 @@ UNSUPPORTED = {
     "x = helper(1)": r"@cuda.jit\(device=True\)",
     "x = np.linspace(0, 1)": "np.linspace",
     "x = cuda.shared.array(a.size, np.float32)": "must be constant",
+    "x = cuda.shared.array((TILE, TILE + 1), np.float32)": "PADDED = TILE \\+ 1",
+    "x = cuda.local.array(TILE * 2, np.float32)": "numba does not calculate shapes",
     "x = a[0] & 1": "whole numbers",
     "x, y = 1, 2, 3": "3 values unpacked into 2",
     "for k in range(0, 5, 0):\n        pass": "step of zero",
@@ -128,7 +130,7 @@ UNSUPPORTED = {
 def test_what_a_device_cannot_do_is_refused_with_line_and_advice(body):
     source = f"def helper(k):\n    return k\n@cuda.jit\ndef f(a):\n    {body}\n"
     with pytest.raises(labkit.KernelError, match=UNSUPPORTED[body]) as caught:
-        define(source)[1, 1](np.zeros(4))
+        define(source, TILE=16)[1, 1](np.zeros(4))
     assert caught.value.kind == "unsupported"
     assert 4 <= caught.value.line <= 8
     assert "Kernel 'f'" in str(caught.value) or "helper" in str(caught.value)

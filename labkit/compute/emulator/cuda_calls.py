@@ -93,16 +93,31 @@ def array_in(space: str) -> Callable[[Lowering, ast.Call], Value]:
 
 
 def constant_shape(lo: Lowering, node: ast.expr, space: str) -> tuple[int, ...]:
-    value = lo.expr(node)
+    value = lo.expr(folded(node))
     members = value.items if isinstance(value, Tuple) else (value,)
-    lengths = [m.const for m in members if isinstance(m, Scalar) and m.known and m.type.kind in "iu"]
-    if len(lengths) != len(members) or any(n < 0 for n in lengths):
+    lengths = [m for m in members if isinstance(m, Scalar) and m.known and m.type.kind in "iu"]
+    shown = ast.unparse(node)
+    if len(lengths) != len(members) or any(m.const < 0 for m in lengths):
         raise lo.fail(
             node,
-            f"'{ast.unparse(node)}' as the shape of a {space} array; it must be constant: a number, or a global "
-            "such as TILE = 16",
+            f"'{shown}' as the shape of a {space} array; it must be constant: a number, or a global such as TILE = 16",
         )
-    return tuple(int(n) for n in lengths)
+    if any(m.calculated for m in lengths):
+        raise lo.fail(
+            node,
+            f"'{shown}' as the shape of a {space} array, because numba does not calculate shapes: write the "
+            "result as a global above the kernel, such as PADDED = TILE + 1, and use that",
+        )
+    return tuple(int(m.const) for m in lengths)
+
+
+def folded(node: ast.expr) -> ast.expr:
+    """Arithmetic of literals is done by Python itself before numba sees it."""
+    if isinstance(node, ast.Tuple):
+        return ast.copy_location(ast.Tuple([folded(e) for e in node.elts], ast.Load()), node)
+    if not isinstance(node, ast.BinOp) or any(isinstance(n, (ast.Name, ast.Call)) for n in ast.walk(node)):
+        return node
+    return ast.copy_location(ast.Constant(eval(compile(ast.Expression(node), "<shape>", "eval"))), node)
 
 
 def constant_array(lo: Lowering, node: ast.Call) -> Value:

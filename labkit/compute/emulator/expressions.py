@@ -250,7 +250,7 @@ class ExpressionLowering(SubscriptLowering):
             return None
         if result.kind in "iu" and not np.iinfo(result).min <= value <= np.iinfo(result).max:
             return None
-        return Scalar(result, self.b.constant(result.type(value)), value)
+        return Scalar(result, self.b.constant(result.type(value)), value, calculated=True)
 
     def power(self, left: Scalar, right: Scalar, result: np.dtype, node: ast.AST) -> Scalar:
         if right.known and isinstance(right.const, int) and 0 <= right.const <= 64:

@@ -31,6 +31,8 @@ class Scalar:
     code: str
     const: Any = UNKNOWN
     undefined: str | None = None
+    # numba calculates with constants only after it has settled types: a shape must be a constant as written
+    calculated: bool = False
 
     @property
     def known(self) -> bool:

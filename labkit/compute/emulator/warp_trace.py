@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from labkit.compute.emulator.arguments import leaves
-from labkit.compute.emulator.executor import Group
 from labkit.compute.emulator.geometry import WARP_SIZE, Chunk, Dim3, Launch
+from labkit.compute.emulator.group import Group
 from labkit.compute.emulator.inspection import as_configured
 from labkit.compute.emulator.kernel import Configured
 from labkit.compute.emulator.memory import Array, per_lane

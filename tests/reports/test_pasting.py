@@ -59,7 +59,7 @@ def test_dressed_reports_hold_the_same_facts(name, dressing):
 def test_all_reports_in_one_file():
     reading = diagnose("\n\n".join(TEXTS.values()))
     assert {report.kind for report in reading.reports} == set(KINDS)
-    assert sum(report.kind == "smi_table" for report in reading.reports) == 4
+    assert sum(report.kind == "smi_table" for report in reading.reports) == 5
 
 
 def test_text_around_a_report_is_left_alone():

@@ -87,3 +87,12 @@ def test_two_tables_are_two_reports(sample):
         report.driver_version for report in read(sample("smi_table_384.txt") + sample("smi_table_610.txt"))
     ]
     assert kinds == ["384.111", "610.43.02"]
+
+
+def test_windows_names_the_driver_model_and_hides_memory_of_processes(sample):
+    report = only(sample("smi_table_windows.txt"))
+    (gpu,) = report.gpus
+    assert (gpu.name, gpu.persistence, gpu.fan_percent) == ("NVIDIA GeForce RTX 3080", "WDDM", 0)
+    assert (gpu.ecc_errors, gpu.mig_mode) == (None, None)
+    assert [(process.type, process.memory_MiB) for process in report.processes] == [("C+G", None)] * 2
+    assert report.processes[0].name == "C:\\Windows\\explorer.exe"

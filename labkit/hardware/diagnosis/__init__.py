@@ -115,7 +115,8 @@ def _limits(found: Found, text: str) -> Iterable[Finding]:
     strange_line, strange = found.strange or (1, quote(text))
     if not found.reports:
         text = (
-            f"Nothing was recognised in {found.lines} lines, from line {strange_line} on. Known are {KNOWN}."
+            f"Nothing was recognised in {found.lines} line{'s' * (found.lines != 1)}, from line "
+            f"{strange_line} on. Known are {KNOWN}."
         )
         yield Finding("note", text, strange)
         return

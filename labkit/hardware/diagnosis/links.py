@@ -13,7 +13,8 @@ from labkit.hardware.reports.nvlink import LinkedGPU, NVLinkStatus
 from labkit.hardware.reports.topo import Topology
 
 FAR = ("SYS", "SOC")
-_MEND = "Run 'nvidia-smi nvlink -s' and 'systemctl status nvidia-fabricmanager' next, and look for 'Xid 74' in dmesg."
+_DOWN = "Run 'systemctl status nvidia-fabricmanager' next, and look for 'Xid 74' in dmesg."
+_MEND = f"Run 'nvidia-smi nvlink -s' next. {_DOWN}"
 
 
 def links(case: Case) -> Iterator[Finding]:
@@ -130,19 +131,19 @@ def _ports(status: NVLinkStatus, gpu: LinkedGPU, card: GPU | None) -> Iterator[F
     names = ", ".join(map(str, off))
     if not gpu.links or len(off) == len(gpu.links):
         severity = "error" if has_nvlink(card) else "note"
-        text = f"GPU {gpu.index} ({gpu.name}) has no active NVLink. {_MEND}"
+        text = f"GPU {gpu.index} ({gpu.name}) has no active NVLink. {_DOWN}"
         keys = [f"{gpu.index}.none", *(f"{gpu.index}.{link}" for link in off), str(gpu.index)]
         yield Finding(severity, text, status.quote(*keys))
     elif off:
         text = (
             f"Of the NVLinks of GPU {gpu.index} ({gpu.name}), {names} are inactive: it has {gpu.active} of "
-            f"{len(gpu.links)}. {_MEND}"
+            f"{len(gpu.links)}. {_DOWN}"
         )
         yield Finding("warning", text, status.quote(f"{gpu.index}.{off[0]}"))
     elif card and card.fabric and has_nvlink(card) and gpu.active < card.fabric.links and not status.cut:
         text = (
             f"GPU {gpu.index} shows {gpu.active} NVLinks of the {card.fabric.links} that the {card.name} has. "
-            f"{_MEND}"
+            f"{_DOWN}"
         )
         yield Finding("warning", text, status.quote(str(gpu.index)))
 

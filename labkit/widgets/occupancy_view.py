@@ -102,16 +102,17 @@ def _panel(number: int, points: list[Point]) -> list[dict[str, Any]]:
     suffix = str(number + 1) if number else ""
     traces = []
     for limit, colour in _LIMITS.items():
-        mine = [point for point in points if point[2] == limit]
+        x: list[float | None] = [point[0] for point in points if point[2] == limit]
+        y: list[float | None] = [point[1] for point in points if point[2] == limit]
         trace = {
             "type": "scatter",
             "mode": "markers",
             "name": limit,
             "legendgroup": limit,
             "showlegend": number == 0,
-            "x": [point[0] for point in mine] or [None],
-            "y": [point[1] for point in mine] or [None],
-            "text": [point[3] for point in mine] or [""],
+            "x": x or [None],  # a trace without points would have no place in the legend
+            "y": y or [None],
+            "text": [point[3] for point in points if point[2] == limit],
             "xaxis": "x" + suffix,
             "yaxis": "y" + suffix,
             "marker": {"size": 7, "color": colour},

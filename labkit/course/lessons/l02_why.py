@@ -129,7 +129,7 @@ def shuffle(launch: Launch, name: str, got: np.ndarray, found: Difference) -> st
 def roofline(answer: dict[str, Any]) -> tuple[str, str] | None:
     """The three intensities, each within 10 %."""
     for name, expected in INTENSITY.items():
-        value = answer.get(name)
+        value: Any = answer.get(name)
         trouble = explain.not_a_number(value)
         if trouble:
             return f"The intensity of {name} is {trouble}; it should be a number, FLOP a byte.", ""

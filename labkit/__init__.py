@@ -23,8 +23,11 @@ _LAZY: dict[str, tuple[str, str | None]] = {
     "warp_view": ("labkit.widgets.warp_view", "warp_view"),
     "roofline": ("labkit.widgets.roofline_view", "roofline"),
     "occupancy": ("labkit.widgets.occupancy_view", "occupancy"),
+    "device_timeline": ("labkit.compute.device_model.recorder", "device_timeline"),
+    "gantt": ("labkit.widgets.gantt", "gantt"),
     "compare": ("labkit.widgets.compare_view", "compare"),
     "monitor": ("labkit.widgets.monitor", "monitor"),
+    "replay": ("labkit.widgets.replay", "replay"),
     "read": ("labkit.widgets.read", "read"),
     "exercise": ("labkit.course", "exercise"),
     "cluster": ("labkit.network.cluster.factory", "cluster"),
@@ -40,6 +43,7 @@ __all__ = ["__version__", *_LAZY]
 if TYPE_CHECKING:
     import labkit.compute.cuda as cuda
     from labkit import hardware
+    from labkit.compute.device_model.recorder import device_timeline
     from labkit.compute.emulator.inspection import inspect
     from labkit.compute.emulator.interop import as_numba
     from labkit.course import exercise, exercises, progress
@@ -51,9 +55,11 @@ if TYPE_CHECKING:
     from labkit.network.fabric.machine import fabric
     from labkit.network.ranks import ranks
     from labkit.widgets.compare_view import compare
+    from labkit.widgets.gantt import gantt
     from labkit.widgets.monitor import monitor
     from labkit.widgets.occupancy_view import occupancy
     from labkit.widgets.read import read
+    from labkit.widgets.replay import replay
     from labkit.widgets.roofline_view import roofline
     from labkit.widgets.warp_view import warp_view
 

@@ -3,88 +3,36 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import time
 import weakref
 from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from labkit.errors import LabkitError
-from labkit.telemetry import sampler
+from labkit.telemetry import machine, sampler
 from labkit.telemetry.own import OwnMetrics
 from labkit.telemetry.recording import Recording
 from labkit.telemetry.series import Reading
+from labkit.telemetry.watch import Watch
+from labkit.widgets.live_plot import LivePlot
 from labkit.widgets.monitor_delivery import running_kernel
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
-    from labkit.widgets.monitor_view import LiveView
-
-VIEW_MIME = "application/vnd.jupyter.widget-view+json"
-NO_WIDGET = (
-    "labkit monitor: recording only, because anywidget is not installed (pip install 'gpu-labkit[lab]'); "
-    "figure() draws what was recorded"
-)
-
-
-class Monitor:
+class Monitor(LivePlot):
     """Samples this machine in the background, draws it live where it is displayed, and records it.
 
     Made by `labkit.monitor`. Sampling ends with `stop`, or when nothing refers to the monitor any more.
     """
 
+    WHAT = "live plot of this machine and of your own metrics"
+
     def __init__(self, interval: float = sampler.DEFAULT_INTERVAL):
+        super().__init__(Recording(interval, machine=machine.described()))
         self._began = time.monotonic()
         self._own = OwnMetrics()
-        self._recording = Recording(interval)
+        self._watch = Watch()
         self._changed_spans: dict[int, None] = {}
-        self._view: LiveView | None = None
-        self._running = True
         sampler.shared().subscribe(self, interval)
-
-    def __repr__(self) -> str:
-        if running_kernel() is not None and not _has_anywidget():
-            return NO_WIDGET
-        return "labkit monitor (live plot of this machine and of your own metrics)"
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        bundle: dict[str, Any] = {"text/plain": repr(self)}
-        if running_kernel() is not None and _has_anywidget():
-            bundle[VIEW_MIME] = {"version_major": 2, "version_minor": 0, "model_id": self.widget.model_id}
-        return bundle
-
-    @property
-    def widget(self) -> LiveView:
-        """The live plot as a widget, to be placed in layouts of other widgets.
-
-        Raises
-        ------
-        LabkitError
-            When anywidget is not installed.
-        """
-        if not _has_anywidget():
-            raise LabkitError("The live plot needs anywidget: pip install 'gpu-labkit[lab]'.")
-        if self._view is None or self._view.comm is None:  # not yet shown, or closed by hand
-            from labkit.widgets.monitor_view import LiveView, retire
-
-            self._view = LiveView(self._recording)
-            weakref.finalize(self, retire, self._view).atexit = False
-            if not self._running:
-                self._view.finish()
-        return self._view
-
-    @property
-    def recording(self) -> Recording:
-        """What was sampled so far; it keeps growing until `stop`."""
-        return self._recording
-
-    @property
-    def running(self) -> bool:
-        """Whether samples are being taken."""
-        return self._running
 
     def metric(self, name: str, value: float, *, provenance: str = "measured") -> None:
         """Plot a number of your own in a panel of its own.
@@ -123,30 +71,30 @@ class Monitor:
         if self._view is not None:
             self._view.finish()
 
-    def figure(self) -> Figure:
-        """The recording as a Plotly figure: percentages above, one panel for each other unit below.
+    @contextlib.contextmanager
+    def record(self, path: str | os.PathLike[str]) -> Iterator[None]:
+        """Write what happens while the body runs, and nothing else, to a file for ``labkit.replay(file)``.
 
         Raises
         ------
         LabkitError
-            When there is no sample yet, or Plotly is not installed.
+            At the end, when the file cannot be written.
         """
-        from labkit.widgets.monitor_figure import recording_figure
-
-        return recording_figure(self._recording)
-
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the recording to a file that `labkit.telemetry.recording` describes and ``load`` reads."""
-        return self._recording.save(path)
+        start = self._now()
+        try:
+            yield
+        finally:
+            self._recording.between(start, self._now()).save(path)
 
     def take(self, now: float, readings: list[Reading]) -> None:
         """Record one sample and show it. Called by the sampler, from its thread."""
         if not self._running:
             return
         self._append(now - self._began, readings + self._own.readings())
+        self._notices = self._watch.look(now, readings)
         changed, self._changed_spans = self._changed_spans, {}
         if self._view is not None:
-            self._view.push(list(changed))
+            self._view.push(list(changed), self._notices)
 
     def _append(self, at: float, readings: list[Reading]) -> None:
         values = {reading.series: reading.value for reading in readings}
@@ -204,7 +152,3 @@ def _cell_and_run() -> tuple[str, str]:
     message = kernel.get_parent() if kernel is not None else {}
     cell = str(message.get("metadata", {}).get("cellId") or "")
     return cell, str(message.get("header", {}).get("msg_id", ""))
-
-
-def _has_anywidget() -> bool:
-    return importlib.util.find_spec("anywidget") is not None

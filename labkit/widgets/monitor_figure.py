@@ -54,12 +54,16 @@ def recording_figure(recording: Recording) -> Figure:
     for row, (title, members) in enumerate(panels, start=1):
         for number, series in members:
             place = sum(one.group == series.group for one in recording.series[:number])
-            figure.add_trace(_trace(series, place, times, values[number]), row=row, col=1)
+            figure.add_trace(
+                _trace(series, place, *_points(series, times, values[number], recording.interval)),
+                row=row,
+                col=1,
+            )
         figure.update_yaxes(title_text=title, rangemode="tozero", row=row, col=1)
     figure.update_yaxes(range=[0, 102], row=1, col=1)
     _draw_spans(figure, recording.spans, float(times[-1]), recording.interval)
     figure.update_xaxes(title_text="seconds since the monitor started", row=len(panels), col=1)
-    look = {**theme.common(_heading(len(recording.spans))), "hovermode": "x unified"}
+    look = {**theme.common(_heading(recording)), "hovermode": "x unified"}
     aside = {"orientation": "v", "x": 1.01, "y": 1, "yanchor": "top"}
     figure.update_layout({**look, "height": 340 + 150 * (len(panels) - 1), "legend": aside})
     quiet = {"gridcolor": theme.GRID, "zerolinecolor": theme.GRID}
@@ -77,27 +81,48 @@ def _panels(series: tuple[Series, ...]) -> list[tuple[str, list[tuple[int, Serie
     return [(_title(unit, members), members) for (unit, _), members in panels.items()]
 
 
-def _heading(spans: int) -> str:
+def _heading(recording: Recording) -> str:
+    """What this is, and below it on what it was measured or from what it was modelled."""
+    spans = len(recording.spans)
     heading = "What the monitor recorded"
-    return heading if spans <= MAX_DRAWN_SPANS else f"{heading} (the last {MAX_DRAWN_SPANS} of {spans} spans)"
+    if spans > MAX_DRAWN_SPANS:
+        heading = f"{heading} (the last {MAX_DRAWN_SPANS} of {spans} spans)"
+    below = f"<br><sup>{html.escape(recording.machine)}</sup>" if recording.machine else ""
+    return heading + below
 
 
 def _title(unit: str, members: list[tuple[int, Series]]) -> str:
     return unit or members[0][1].name
 
 
-def _trace(series: Series, place: int, times: NDArray[np.float64], values: NDArray[np.float32]) -> Any:
+def _points(
+    series: Series, times: NDArray[np.float64], values: NDArray[np.float32], interval: float
+) -> tuple[list[float], list[float | None]]:
+    """What is drawn of a series: of an own metric, which comes in its own rhythm, the values alone, with a break
+    where the next one is much later than usual; else every sample, gaps included."""
+    if series.group != "own":
+        return list(times), [None if np.isnan(value) else float(value) for value in values]
+    at, known = times[~np.isnan(values)], values[~np.isnan(values)]
+    apart = np.diff(at)
+    longest = max(4 * interval, 3 * float(np.median(apart)) if len(apart) else 0.0)
+    breaks = np.flatnonzero(apart > longest) + 1
+    return list(np.insert(at, breaks, at[breaks - 1])), [
+        None if np.isnan(value) else float(value) for value in np.insert(known, breaks, np.nan)
+    ]
+
+
+def _trace(series: Series, place: int, times: list[float], values: list[float | None]) -> Any:
     from plotly.graph_objects import Scatter
 
     own = series.group == "own"
     return Scatter(
         x=times,
-        y=[None if np.isnan(value) else float(value) for value in values],
+        y=values,
         name=series.label,
         legendgroup=series.group if series.group == "cores" else series.key,
         showlegend=series.group != "cores" or place == 0,  # one entry switches all cores
         mode="lines+markers" if own else "lines",
-        connectgaps=own,
+        visible="legendonly" if series.hidden else True,
         marker={"size": 4},
         line=_line(series, place),
         opacity=0.45 if series.group == "cores" else 1.0,

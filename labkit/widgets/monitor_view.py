@@ -30,6 +30,7 @@ SCRIPTS = (
     "monitor_draw.js",
     "monitor_spans.js",
     "monitor_legend.js",
+    "monitor_picker.js",
     "monitor_view.js",
 )
 
@@ -47,8 +48,10 @@ class LiveView(anywidget.AnyWidget):
     _series: Any = traitlets.List().tag(sync=True)
     _interval = traitlets.Float().tag(sync=True)
     _state = traitlets.Unicode("live").tag(sync=True)
+    _notices: Any = traitlets.List().tag(sync=True)
+    _origin = traitlets.Unicode("").tag(sync=True)
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: Recording, origin: str = "") -> None:
         self._recording = recording
         self._number = 0
         self._heard = 0
@@ -57,7 +60,7 @@ class LiveView(anywidget.AnyWidget):
         self._described_at = 0.0
         self._delivery = Delivery(time.monotonic())
         self._pulse = kernel_pulse()
-        super().__init__(_interval=recording.interval, _series=self._descriptions())
+        super().__init__(_interval=recording.interval, _series=self._descriptions(), _origin=origin)
         self.on_msg(self._on_view_message)
 
     @property
@@ -65,12 +68,14 @@ class LiveView(anywidget.AnyWidget):
         """Whether sending waits for a view."""
         return self._delivery.paused
 
-    def push(self, changed_spans: Sequence[int] = ()) -> None:
+    def push(self, changed_spans: Sequence[int] = (), notices: Sequence[str] = ()) -> None:
         """Send the newest sample. Called once a sample, from the sampler's thread."""
         self._number += 1
         if not self._may_send():
             return
         self._describe()
+        if list(notices) != self._notices:
+            self._notices = list(notices)
         if self._wants_history:
             self._send_history()
         else:

@@ -54,6 +54,7 @@ def describe(series: Series, reason: str) -> dict[str, Any]:
         "byte": int(one_byte(series)),
         "from": "" if series.provenance == "measured" else series.provenance,
         "of": series.of,
+        "device": series.device,
         "hidden": int(series.hidden),
         "reason": reason,
     }

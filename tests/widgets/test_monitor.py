@@ -157,12 +157,30 @@ def test_figure_has_a_panel_for_shares_and_one_for_each_other_unit() -> None:
     assert titles == ["%", "°C", "%", "images/s"]
 
 
-def test_figure_dashes_what_is_not_measured_and_joins_own_metrics_over_gaps() -> None:
+def test_figure_dashes_what_is_not_measured() -> None:
     traces = {trace.name: trace for trace in recording_figure(recorded()).data}
     assert traces["Emulated GPU (%), emulated"].line.dash == "dash"
     assert traces["CPU (%), measured"].line.dash == "solid"
-    assert traces["images/s, measured"].connectgaps
-    assert list(traces["images/s, measured"].y[:4]) == [100.0, None, None, 100.0]
+
+
+def test_own_metrics_are_joined_in_their_rhythm_and_break_where_they_were_silent() -> None:
+    speed = Series("own.steps", "steps", "", "measured", "own")
+    recording = Recording(0.5)
+    for number in (0, 3, 6, 9, 30, 33):  # every 1.5 s, then nothing for ten
+        recording.append(number / 2, {speed: float(number)}, {})
+    (trace,) = recording_figure(recording).data
+    assert list(trace.x) == [0, 1.5, 3, 4.5, 4.5, 15, 16.5]
+    assert list(trace.y) == [0, 3, 6, 9, None, 30, 33]
+
+
+def test_figure_says_where_the_figures_come_from_and_hides_what_the_plot_hides() -> None:
+    recording = recorded()
+    recording.machine = "modelled: <two> cards"
+    figure = recording_figure(recording)
+    assert "modelled: &lt;two&gt; cards" in figure.layout.title.text
+    traces = {trace.name: trace.visible for trace in figure.data}
+    assert traces["GPU 0 temperature (°C), measured"] == "legendonly"
+    assert traces["CPU (%), measured"] is True
 
 
 def test_figure_of_a_large_machine_keeps_a_short_legend() -> None:

@@ -40,7 +40,8 @@ def test_text_is_one_deterministic_line_beside_the_view(kernel: Kernel) -> None:
     (result,) = [m for m in kernel.run(START) if m["msg_type"] == "execute_result"]
     data = result["content"]["data"]
     assert data["text/plain"] == "labkit monitor (live plot of this machine and of your own metrics)"
-    assert set(data) == {"text/plain", "application/vnd.jupyter.widget-view+json"}
+    assert set(data) == {"text/plain", "text/html", "application/vnd.jupyter.widget-view+json"}
+    assert "print(mon)" in data["text/html"]  # for pages that cannot show widgets
 
 
 def test_samples_arrive_while_a_cell_runs_and_nothing_is_printed(kernel: Kernel) -> None:
@@ -59,10 +60,12 @@ def test_sample_of_eight_series_takes_at_most_200_bytes(kernel: Kernel) -> None:
     message = samples(kernel.listen(1.0), comm)[-1]
     _, count, _ = message["content"]["data"]["content"]
     assert count >= 8
-    own = 4 * 8  # the eight of the test; the machine's own series come on top, a byte each
-    size = len(json.dumps(message["content"])) + sum(len(bytes(b)) for b in message["buffers"])
-    assert size - (count - 8) <= 200
-    assert len(bytes(message["buffers"][0])) == 8 + own + (count - 8)
+    row = len(bytes(message["buffers"][0]))
+    eight = 8 + 4 * 8  # a time, and the eight of the test; the machine's own series come on top
+    kernel.run("from labkit.widgets import monitor_wire")
+    assert row == kernel.value(f"monitor_wire.row_type(mon.recording.series[:{count}]).itemsize")
+    assert row - eight <= 4 * (count - 8)
+    assert len(json.dumps(message["content"])) + eight <= 200
 
 
 def test_sample_carries_only_what_is_new(kernel: Kernel) -> None:
@@ -212,10 +215,11 @@ def test_restarted_kernel_starts_clean_and_quickly(kernel: Kernel) -> None:
 
 
 def test_without_anywidget_a_sentence_and_a_recording(kernel: Kernel) -> None:
-    hide = "import labkit.widgets.monitor as m\nreal, m._has_anywidget = m._has_anywidget, lambda: False"
+    hide = "import labkit.widgets.live_plot as m\nreal, m._has_anywidget = m._has_anywidget, lambda: False"
     seen = kernel.run(f"{hide}\n{START}")
     kernel.run("time.sleep(0.4)\nm._has_anywidget = real")
     (result,) = [m for m in seen if m["msg_type"] == "execute_result"]
     assert "anywidget is not installed" in result["content"]["data"]["text/plain"]
-    assert list(result["content"]["data"]) == ["text/plain"]
+    assert list(result["content"]["data"]) == ["text/plain", "text/html"]
+    assert "CPU" in kernel.value("str(mon)")
     assert kernel.value("len(mon.figure().data) > 0") is True

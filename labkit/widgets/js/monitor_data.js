@@ -120,12 +120,20 @@ class Channel {
     this.helloSent = -Infinity;
     this.describe();
     model.on("change:_series", () => this.describe());
-    model.on("change:_state", () => this.changed());
+    model.on("change:_state change:_notices", () => this.changed());
     model.on("msg:custom", (content, buffers) => this.receive(content, buffers));
   }
 
   get stopped() {
     return this.model.get("_state") === "stopped";
+  }
+
+  get notices() {
+    return this.model.get("_notices") || [];
+  }
+
+  get origin() {
+    return this.model.get("_origin") || "";
   }
 
   describe() {

@@ -1,7 +1,7 @@
 // The canvas: panels of lines over a common time axis, spans shaded through all of them, a cursor.
 
 const LEFT = 46, RIGHT = 14, SPAN_ROW = 17, MAIN_PANEL = 136, PANEL = 70, GAP = 22, MARK = 7, AXIS = 20;
-const MAX_PANELS = 5, MAX_SPAN_ROWS = 3;
+const MAX_PANELS = 8, MAX_SPAN_ROWS = 3;
 
 class Plot {
   constructor(canvas, history) {
@@ -11,15 +11,17 @@ class Plot {
     this.spanRows = 1;
   }
 
-  // Draws what `look` asks for: {items, theme, ink, span, interval, cursor}; span is the seconds shown.
+  // Draws what `look` asks for: {items, theme, ink, span, interval, cursor, until}; span is the seconds shown.
   paint(look) {
     this.look = look;
     const width = this.canvas.clientWidth;
     if (width < 80) return; // hidden, or not laid out yet
     const { history } = this;
-    const end = Math.max(look.span, history.last);
+    const last = look.until === null ? history.last : look.until;
+    const end = Math.max(look.span, last);
     this.time = { start: end - look.span, end };
-    const range = { from: Math.max(0, history.indexAt(this.time.start) - 1), to: history.length };
+    const to = look.until === null ? history.length : history.indexAt(look.until + 1e-6);
+    const range = { from: Math.max(0, history.indexAt(this.time.start) - 1), to };
     this.range = range;
     const spans = this.visibleSpans();
     this.panels = this.layOut(look.items);
@@ -196,19 +198,34 @@ class Plot {
 
   trace(panel, value, join) {
     const { pen, history } = this;
-    let down = false;
+    const bridged = join ? this.bridge(value) : 0;
+    let down = false, at = 0;
     pen.beginPath();
     for (let i = this.range.from; i < this.range.to; i++) {
-      const height = value(i);
+      const height = value(i), time = history.times[i];
       if (Number.isNaN(height)) {
         down = down && join;
         continue;
       }
-      const x = this.x(history.times[i]), y = this.y(panel, height);
-      if (down) pen.lineTo(x, y);
+      const x = this.x(time), y = this.y(panel, height);
+      if (down && (!join || time - at <= bridged)) pen.lineTo(x, y);
       else pen.moveTo(x, y);
       down = true;
+      at = time;
     }
+  }
+
+  // Own metrics come in their own rhythm: what is much longer than it is a silence, and no line crosses it.
+  bridge(value) {
+    const { times } = this.history, gaps = [];
+    let at = NaN;
+    for (let i = this.range.from; i < this.range.to; i++) {
+      if (Number.isNaN(value(i))) continue;
+      if (!Number.isNaN(at)) gaps.push(times[i] - at);
+      at = times[i];
+    }
+    gaps.sort((a, b) => a - b);
+    return Math.max(4 * this.look.interval, 3 * (gaps[gaps.length >> 1] || 0));
   }
 
   stroke(panel, value, colour, width, alpha = 1, dash = [], join = false) {

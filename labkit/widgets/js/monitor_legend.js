@@ -81,9 +81,32 @@ class WindowChoice {
   }
 }
 
+// Warnings, each a sentence; said aloud when they change, and without a place of their own when there are none.
+class Notices {
+  constructor() {
+    this.element = make("ul", "notices");
+    this.element.setAttribute("role", "status");
+    this.element.hidden = true;
+    this.said = "";
+  }
+
+  update(notices) {
+    const said = notices.join("\n");
+    if (said === this.said) return;
+    this.said = said;
+    this.element.hidden = !notices.length;
+    this.element.replaceChildren(...notices.map((words) => {
+      const row = document.createElement("li");
+      row.textContent = words;
+      return row;
+    }));
+  }
+}
+
 // What is going on, in words a learner can act on.
-function statusOf(channel, interval) {
+function statusOf(channel, interval, held) {
   const { history } = channel;
+  if (held !== null) return ["held", `held at ${clock(held)}${channel.stopped ? "" : "; recording goes on"}`];
   const late = (performance.now() - channel.arrived) / 1000;
   if (channel.stopped) return ["stopped", `stopped after ${clock(history.last)}`];
   if (!history.length) return ["waiting", "run this cell to see the live plot"];
@@ -91,9 +114,9 @@ function statusOf(channel, interval) {
   return ["live", "live"];
 }
 
-function provenanceLine(items, interval) {
+function provenanceLine(items, interval, origin) {
   const others = [...new Set(items.map((item) => item.from).filter(Boolean))];
-  const every = `measured on this machine every ${shortNumber(interval)} s`;
+  const every = origin || `measured on this machine every ${shortNumber(interval)} s`;
   return others.length ? `${every}; dashed lines are ${others.join(" or ")}` : every;
 }
 

@@ -25,32 +25,46 @@ function colourOf(theme, group, number) {
   return Array.isArray(colours) ? colours[number % colours.length] : colours;
 }
 
-// The things a reader can switch on and off: single series, and families of alike ones.
-function entriesOf(series) {
+// The things a reader can switch on and off: single series, and families of alike ones; not those of devices in `off`.
+function entriesOf(series, off) {
   const groups = new Map();
   series.forEach((one, index) => {
+    if (off.has(one.device)) return;
     if (!groups.has(one.group)) groups.set(one.group, []);
     groups.get(one.group).push(index);
   });
   const entries = [];
   for (const [group, members] of groups) {
-    const family = group === "cores" || (group !== "own" && members.length > SEPARATE_GPUS);
-    if (family) entries.push(entry(series, group, members, 0));
-    else members.forEach((index, number) => entries.push(entry(series, group, [index], number)));
+    if (group === "cores") entries.push(entry(series, group, members, 0));
+    else for (const kin of alike(series, group, members)) entries.push(...kin);
   }
   // Beside GPUs the single cores are a detail, for those who ask.
   for (const item of entries) if (item.group === "cores" && groups.has("gpu")) item.hidden = true;
   return entries;
 }
 
+// The entries of a group: of many devices one for each metric of theirs, else one for each series.
+function alike(series, group, members) {
+  const metrics = new Map();
+  for (const index of members) {
+    const metric = series[index].name.replace(series[index].device || "", "");
+    if (!metrics.has(metric)) metrics.set(metric, []);
+    metrics.get(metric).push(index);
+  }
+  return [...metrics.values()].map((kin) =>
+    group !== "own" && kin.length > SEPARATE_GPUS
+      ? [entry(series, group, kin, 0)]
+      : kin.map((index) => entry(series, group, [index], members.indexOf(index))));
+}
+
 function entry(series, group, members, number) {
   const first = series[members[0]];
   const family = members.length > 1 || group === "cores";
-  const kind = group.replace(/^(gpu|rank) ?/, "");
-  const what = group === "cores" ? "cores" : group.startsWith("rank") ? "ranks" : "GPUs";
-  const plural = `${members.length} ${what}${kind && what !== "cores" ? " " + kind : ""}`;
+  const what = group === "cores" ? "cores" : group.startsWith("rank") ? "ranks" : group.startsWith("gpu") ? "GPUs" : "";
+  const metric = group === "cores" ? "" : first.name.replace(first.device || "", "");
+  const plural = `${members.length} ${what}${metric}`.trim();
   return {
-    id: family ? group : `${group}/${first.name}`,
+    id: family ? `${group}/${metric}` : `${group}/${first.name}`,
     label: family ? (members.length === 1 ? "1 core" : plural) : first.name,
     group, members, number, family,
     unit: first.unit || "",

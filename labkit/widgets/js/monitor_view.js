@@ -8,7 +8,8 @@ class View {
     this.history = channel.history;
     this.interval = model.get("_interval");
     this.span = WINDOWS[0][1];
-    this.switched = new Map(); // id of an entry -> shown or not, as the reader chose
+    this.choice = new Choice();
+    this.held = null; // time at which the reader holds the picture
     this.cursor = null; // index of a sample
     this.spokenAt = -Infinity;
     this.build(el);
@@ -25,6 +26,9 @@ class View {
     this.root.setAttribute("aria-label", "labkit monitor");
     this.legend = new Legend((item) => this.toggle(item));
     this.windows = new WindowChoice((seconds) => this.show(seconds));
+    this.picker = new Picker(this.choice, () => this.schedule());
+    this.pause = new PauseButton(() => this.hold());
+    this.notices = new Notices();
     this.canvas = make("canvas", "canvas");
     this.canvas.tabIndex = 0;
     this.canvas.setAttribute("role", "img");
@@ -35,10 +39,11 @@ class View {
     this.sources = make("span", "sources");
     this.said = make("span", "said");
     this.said.setAttribute("aria-live", "polite");
-    const head = make("div", "head"), foot = make("div", "foot");
-    head.append(this.legend.element, this.windows.element);
+    const head = make("div", "head"), foot = make("div", "foot"), tools = make("div", "tools");
+    tools.append(this.windows.element, this.pause.element, this.picker.button);
+    head.append(this.legend.element, tools);
     foot.append(this.status, this.sources, this.said);
-    this.root.append(head, this.canvas, foot);
+    this.root.append(head, this.picker.element, this.canvas, foot, this.notices.element);
     el.append(this.root);
   }
 
@@ -83,27 +88,44 @@ class View {
   }
 
   paint() {
-    const items = entriesOf(this.history.series);
-    const shown = items.filter((item) => this.isShown(item));
+    const items = this.entries();
+    const shown = items.filter((item) => this.choice.isShown(item));
     const ink = this.inks();
     this.root.dataset.theme = ink.theme;
-    const index = this.cursor === null ? this.history.length - 1 : this.cursor;
-    this.legend.update(items, ink.theme, (item) => summary(this.history, item, index), (item) => this.isShown(item));
+    const index = this.cursor === null ? this.newest() : this.cursor;
+    const listed = items.filter((item) => this.choice.isListed(item));
+    this.legend.update(
+      listed, ink.theme, (item) => summary(this.history, item, index), (item) => this.choice.isShown(item),
+    );
+    this.picker.update(this.history.series, items);
     this.windows.update(this.span);
+    this.pause.update(this.held !== null, this.channel.stopped);
     this.plot.paint({
       items: shown, ink, theme: ink.theme, span: this.span, interval: this.interval, cursor: this.cursor,
+      until: this.held,
     });
-    this.sources.textContent = items.length ? provenanceLine(items, this.interval) : "";
+    this.sources.textContent = items.length ? provenanceLine(listed, this.interval, this.channel.origin) : "";
+    this.notices.update(this.channel.notices);
     this.writeStatus();
     this.describe(shown);
   }
 
-  isShown(item) {
-    return this.switched.get(item.id) ?? !item.hidden;
+  entries() {
+    return entriesOf(this.history.series, this.choice.off);
+  }
+
+  // Index of the last sample in the picture.
+  newest() {
+    return this.held === null ? this.history.length - 1 : this.history.nearest(this.held);
   }
 
   toggle(item) {
-    this.switched.set(item.id, !this.isShown(item));
+    this.choice.toggle(item);
+    this.schedule();
+  }
+
+  hold() {
+    this.held = this.held === null ? this.history.last : null;
     this.schedule();
   }
 
@@ -132,7 +154,7 @@ class View {
   }
 
   writeStatus() {
-    const [state, words] = statusOf(this.channel, this.interval);
+    const [state, words] = statusOf(this.channel, this.interval, this.held);
     this.root.dataset.state = state;
     if (this.status.textContent !== words) this.status.textContent = words;
   }
@@ -147,7 +169,7 @@ class View {
 
   point(event) {
     if (!this.history.length || !this.plot.time) return;
-    this.setCursor(this.history.nearest(this.plot.timeAt(event.offsetX)));
+    this.setCursor(Math.min(this.history.nearest(this.plot.timeAt(event.offsetX)), this.newest()));
   }
 
   press(event) {
@@ -156,12 +178,12 @@ class View {
     if (!(event.key in moves) || !this.history.length) return;
     event.preventDefault();
     event.stopPropagation();
-    const { length } = this.history;
+    const length = this.newest() + 1;
     const first = this.history.indexAt(this.plot.time.start);
     const from = this.cursor === null ? length : this.cursor;
     const to = from + moves[event.key] * (event.shiftKey ? 10 : 1);
     this.setCursor(Math.min(Math.max(to, first), length - 1));
-    const shown = entriesOf(this.history.series).filter((item) => this.isShown(item));
+    const shown = this.entries().filter((item) => this.choice.isShown(item));
     const when = `At ${fineClock(this.history.times[this.cursor])}`;
     this.said.textContent = spoken(shown, this.history, this.cursor, when);
   }

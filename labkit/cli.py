@@ -15,8 +15,22 @@ from labkit.errors import LabkitError
 COMMANDS = {
     "lab": ("labkit.course.lab:main", "open JupyterLab at the first lesson"),
     "doctor": ("labkit.hardware.doctor:main", "is this stack healthy, and what will the lessons use"),
-    "read": ("labkit.widgets.read:main", "read a pasted report: nvidia-smi, topo, collect_env, NCCL, ... (--json)"),
-    "run": ("labkit.compute.run:main", "run a numba.cuda script or notebook, on the emulator if there is no GPU"),
+    "read": (
+        "labkit.widgets.read:main",
+        "read a pasted report: nvidia-smi, topo, collect_env, NCCL, ... (--json)",
+    ),
+    "run": (
+        "labkit.compute.run:main",
+        "run a numba.cuda script or notebook, on the emulator if there is no GPU",
+    ),
+    "cluster": (
+        "labkit.network.cluster.cli:main",
+        "virtual machines and links: up, run, status, down, clean",
+    ),
+    "submit": (
+        "labkit.network.submit.cli:main",
+        "run a script on several nodes: torchrun, or a real Slurm (--dry-run)",
+    ),
     "exercises": ("labkit.course.cli:exercises", "list the exercises (--json for tools)"),
     "progress": ("labkit.course.cli:progress", "what you have passed so far"),
     "author": ("labkit.course.cli:author", "for authors: sync exercises/ from solutions/, verify the checks"),

@@ -28,6 +28,19 @@ def _gpu() -> str | None:
     return None if hardware.usable_gpu() is not None else hardware.why_no_gpu()
 
 
+def _netns() -> str | None:
+    """Network namespaces that may be made, as root or in a user namespace, and what shapes their links."""
+    from labkit.network.cluster import probe
+
+    return probe.ability().missing or None
+
+
+def _slurm() -> str | None:
+    from support import slurm
+
+    return slurm.missing()
+
+
 def _compiler() -> str | None:
     """numba-cuda's toolkit pieces, which compile to PTX without a GPU."""
     return _modules("numba_cuda", "cuda.bindings")
@@ -41,7 +54,9 @@ PROBES: dict[str, Callable[[], str | None]] = {
     "hatchling": lambda: _modules("hatchling"),
     "lab": lambda: _modules("jupyterlab", "ipywidgets", "anywidget", "plotly"),
     "nbgrader": lambda: _modules("nbgrader"),
+    "netns": _netns,
     "numba": lambda: _modules("numba"),
+    "slurm": _slurm,
     "torch": lambda: _modules("torch"),
 }
 

@@ -74,9 +74,25 @@ def cluster(
         print(f"[labkit] {note}")
     named = name or f"notebook{next(_number)}"
     made = handle.start(
-        plan, name=named, mode=able.mode, netem=able.netem, owned=True, unique=name is not None
+        shaping.possible(plan, able.netem),
+        name=named,
+        mode=able.mode,
+        netem=able.netem,
+        owned=True,
+        unique=name is not None,
     )
     return Cluster(made, note)
+
+
+def attach(name: str) -> Cluster:
+    """A cluster that ``labkit cluster up`` has made, from Python; closing it leaves it up.
+
+    Raises
+    ------
+    LabkitError
+        When none of this user has the name.
+    """
+    return Cluster(handle.attach(name))
 
 
 def described(

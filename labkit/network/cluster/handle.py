@@ -37,6 +37,8 @@ class Handle:
         As it was when the cluster was made; `shape` keeps it up to date.
     mode : str
         ``"root"`` or ``"user namespace"``.
+    netem : bool
+        Whether links can have latency and loss.
     """
 
     def __init__(self, line: socket.socket, place: state.Place, plan: Plan):
@@ -45,7 +47,7 @@ class Handle:
         self._files: list[int] = []
         self.process: subprocess.Popen[bytes] | None = None
         answer, (user, mounts, fabric) = self.ask(do="home")
-        self.mode = answer["mode"]
+        self.mode, self.netem = answer["mode"], answer["netem"]
         self._files += [user, mounts, fabric]
         self.home = {"mnt": mounts} if self.mode == "root" else {"user": user, "mnt": mounts}
         self.networks: dict[str, int] = {}

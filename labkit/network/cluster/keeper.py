@@ -93,7 +93,7 @@ class Keeper:
 
     def do_home(self, message: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
         """What one must enter to be allowed into the nodes, and the counters of the switches."""
-        return {"mode": self.told["mode"]}, [*self.home, self.counters[FABRIC]]
+        return {"mode": self.told["mode"], "netem": self.told["netem"]}, [*self.home, self.counters[FABRIC]]
 
     def do_node(self, message: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
         """A node's network, host name and counters."""

@@ -274,6 +274,10 @@ class Cluster:
     def _reshape(self, shapes: dict[str, Shape]) -> None:
         for shape in shapes.values():
             shaping.check(shape)
+        if any(shape.latency or shape.loss for shape in shapes.values()) and not self.handle.netem:
+            raise LabkitError(
+                "This kernel has no netem (sch_netem), so links cannot be given a latency or a loss."
+            )
         self.handle.shape(shapes)
 
     def _check_up(self) -> None:

@@ -126,7 +126,7 @@ class NodesRun(run.Run):
             "--rdzv-backend=c10d",
             f"--rdzv-endpoint={self.handle.plan.address(first)}:{PORT}",
             f"--rdzv-id={self.handle.place.id}-{self.number}",
-            f"--rdzv-conf=is_host={int(node == first)},last_call_timeout=1,join_timeout=60,"
+            f"--rdzv-conf=is_host={int(node == first)},last_call_timeout=1,join_timeout=60,read_timeout=30,"
             "keep_alive_interval=1,keep_alive_max_attempt=3",
             f"--local-addr={self.handle.plan.address(node)}",
             f"--max-restarts={self.restarts}",

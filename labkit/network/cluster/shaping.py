@@ -7,8 +7,10 @@ A cut wire throws away what is sent into it, as a pulled cable does: neither end
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from labkit.errors import LabkitError
-from labkit.network.cluster.plan import Shape
+from labkit.network.cluster.plan import Plan, Shape
 
 _BURST_S = 2e-3  # what may pass at once: a busy processor is late by that much, and the link loses nothing
 _LEAST_BURST = 1 << 17  # packets of 64 KiB with all their headers, as TCP hands them down, are not cut up
@@ -55,6 +57,13 @@ def note(shapes: list[Shape], netem: bool) -> str:
         f"This kernel has no netem, so {what} {'are' if len(wanted) > 1 else 'is'} not shaped: "
         "links have the latency of this machine; their bandwidth is as asked."
     )
+
+
+def possible(plan: Plan, netem: bool) -> Plan:
+    """The plan without what this kernel cannot do, so that nothing is shown that is not there."""
+    if netem:
+        return plan
+    return plan.reshaped({wire.name: replace(wire.shape, latency=0.0, loss=0.0) for wire in plan.wires})
 
 
 def check(shape: Shape) -> Shape:

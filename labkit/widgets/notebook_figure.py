@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sys
+from collections import Counter
 from typing import Any
 
 import plotly.graph_objects as go
@@ -19,6 +21,7 @@ ELSEWHERE = (
     "COCALC_PROJECT_ID",
     "DATABRICKS_RUNTIME_VERSION",
 )
+_shown: Counter[str] = Counter()
 
 
 class Figure(go.Figure):
@@ -37,6 +40,13 @@ class Figure(go.Figure):
             MIME: json.loads(self.to_json()),
             "text/plain": f"figure: {self.layout.title.text or 'untitled'}",
         }
+
+    def _repr_html_(self) -> str:
+        """For pages that are exported from a notebook: Plotly from the net, and the same text at every run."""
+        mark = hashlib.sha256(self.to_json().encode()).hexdigest()[:16]
+        _shown[mark] += 1  # the same figure twice on a page needs two names
+        name = f"figure-{mark}-{_shown[mark]}"
+        return self.to_html(full_html=False, include_plotlyjs="cdn", div_id=name)
 
     def to_html(self, *arguments: Any, **more: Any) -> str:
         """As Plotly's, but an animation waits for its slider or button instead of playing by itself."""

@@ -128,7 +128,7 @@ def test_the_list_for_people_and_for_tools(capsys):
     ]
     assert cli.main(["exercises", "01", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert [one["name"] for one in found] == NAMES
+    assert [one["name"] for one in found] == [name for name in NAMES if name.startswith("01.")]
     assert found[0]["function"] == "vector_add"
     assert cli.main(["exercises", "99"]) == 2
 

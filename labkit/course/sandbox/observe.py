@@ -6,8 +6,8 @@ from collections import defaultdict
 from typing import Any
 
 from labkit.compute.emulator.counting import Counter
-from labkit.compute.emulator.group import Group
 from labkit.compute.emulator.geometry import Launch
+from labkit.compute.emulator.group import Group
 from labkit.compute.emulator.kernel import EmulatedKernel
 from labkit.compute.emulator.limits import launch_shape
 from labkit.compute.emulator.memory import Array

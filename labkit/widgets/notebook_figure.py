@@ -10,6 +10,7 @@ from collections import Counter
 from typing import Any
 
 import plotly.graph_objects as go
+from plotly.offline import get_plotlyjs_version
 
 MIME = "application/vnd.plotly.v1+json"
 # Places that want another renderer than JupyterLab's; plotly.io._renderers knows which.
@@ -46,7 +47,10 @@ class Figure(go.Figure):
         mark = hashlib.sha256(self.to_json().encode()).hexdigest()[:16]
         _shown[mark] += 1  # the same figure twice on a page needs two names
         name = f"figure-{mark}-{_shown[mark]}"
-        return self.to_html(full_html=False, include_plotlyjs="cdn", div_id=name)
+        # With include_plotlyjs="cdn" Plotly reads its whole script for a checksum: 24 MiB a figure in the kernel.
+        script = f"https://cdn.plot.ly/plotly-{get_plotlyjs_version()}.min.js"
+        drawing = self.to_html(full_html=False, include_plotlyjs=False, div_id=name)
+        return f'<script src="{script}" charset="utf-8"></script>{drawing}'
 
     def to_html(self, *arguments: Any, **more: Any) -> str:
         """As Plotly's, but an animation waits for its slider or button instead of playing by itself."""

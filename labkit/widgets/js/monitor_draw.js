@@ -178,7 +178,7 @@ class Plot {
     }
     if (item.group === "cores") return; // their mean is the line of the whole CPU
     const mean = (i) => (summary(this.history, item, i) || { mean: NaN }).mean;
-    this.stroke(panel, mean, colour, 2.5);
+    this.stroke(panel, mean, colour, 2.5, 1, item.from ? [6, 3] : []);
   }
 
   // From the least to the most busy, and the middle half: 64 lines would say less.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import json
 import os
 import subprocess
@@ -38,7 +36,6 @@ def ask(module: str, question: Any, limit_s: float = LIMIT_S) -> Any:
         When it takes longer than ``limit_s`` seconds (it is killed then), or fails.
     """
     line = json.dumps(question) + "\n"
-    release_memory()
     try:
         done = subprocess.run(
             command(module), input=line, capture_output=True, text=True, timeout=limit_s, env=environment()
@@ -51,15 +48,3 @@ def ask(module: str, question: Any, limit_s: float = LIMIT_S) -> Any:
         last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
         raise LabkitError(f"The process that measures ({module}) failed: {last}")
     return json.loads(done.stdout.splitlines()[-1])
-
-
-def release_memory() -> None:
-    """Give memory that Python no longer uses back to the operating system, where that takes asking (glibc).
-
-    Between the cells of a notebook some 30 MiB can lie idle in a heap that does not shrink by itself: too much on
-    a server with a kernel for each of thirty students, and beside a child that needs memory of its own.
-    """
-    gc.collect()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
-    if trim is not None:
-        trim(0)

@@ -47,6 +47,25 @@ LESSONS: dict[str, tuple[tuple[str, str, str], ...]] = {
             "measured: how busy {gpu} is; emulated: sectors a request",
         ),
     ),
+    "03": (
+        ("copies in memory, reads of files, and feeding", "measured, on {cpu}", "measured, on {cpu}"),
+        ("opens, reads and bytes; page faults", "counted, exact", "counted, exact"),
+        (
+            "order and hazards of copies and kernels",
+            "worked out, exact",
+            "worked out, exact",
+        ),
+        (
+            "times of links, copies and kernels",
+            "modelled, for the card or link of the catalogue that is named",
+            "modelled, for the card or link that is named; measured on {gpu} where it says so",
+        ),
+        (
+            "the live plot",
+            "measured: cores, memory, bytes read from files; modelled: bytes over PCIe, slowed down",
+            "measured: cores, memory, {gpu}, bytes read from files; modelled: bytes over PCIe, slowed down",
+        ),
+    ),
 }
 
 

@@ -11,6 +11,7 @@ from labkit.compute.emulator import package as kernels
 from labkit.course import answers, gates, messages, pack, sandbox
 from labkit.course.checks import STEP_BUDGET, Call, DataCheck, FunctionCheck, KernelCheck, Launch
 from labkit.course.compare import difference
+from labkit.course.recorded import RecordedCheck
 from labkit.course.result import ERROR, FAILED, NOT_ATTEMPTED, PASSED, CheckResult
 from labkit.course.sandbox import Limits, Run, values
 from labkit.errors import LabkitError
@@ -128,7 +129,8 @@ def _arrays(name: str, check: KernelCheck, launch: Launch, document: Any, after:
 
 
 def _function(exercise: Exercise, check: FunctionCheck, function: Any, limits: Limits) -> CheckResult:
-    package, arrays = pack.pack(function, exercise.function)
+    around = check.around(function) if isinstance(check, RecordedCheck) else function
+    package, arrays = pack.pack(around, exercise.function)
     calls = list(check.calls(exercise.data() if exercise.table else None))
     encoder = values.Encoder("v", budget=2**28)
     cases = [{"arguments": encoder.encode(tuple(call.arguments.values()))} for call in calls]

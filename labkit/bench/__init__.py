@@ -18,6 +18,7 @@ BENCHMARKS = {
     "readers": "readers of pasted reports: MB a second",
     "monitor": "the live plot: payload and CPU share",
     "fabric": "the fabric simulator against formulas, bounds, published tables, and the clock",
+    "collectives": "collectives over sizes, own and torch's, as nccl-tests prints (has options of its own: --help)",
     "ranks": "a cell's function on 4 ranks: start, failure, own all-reduce, against spawn and torch",
 }
 
@@ -49,6 +50,8 @@ def line(figure: Figure) -> str:
 
 def main(arguments: list[str]) -> int:
     """Run the named benchmarks; 0 when every target is met, 1 otherwise."""
+    if arguments[:1] == ["collectives"]:
+        return int(importlib.import_module("labkit.bench.collectives").main(arguments[1:]))
     listing = "; ".join(f"{name}: {text}" for name, text in BENCHMARKS.items())
     parser = argparse.ArgumentParser(prog="labkit bench", description=listing)
     parser.add_argument(

@@ -57,6 +57,8 @@ def measured(source: Any, name: str | None = None) -> Measured:
     """
     if isinstance(source, Measured):
         return source
+    if hasattr(source, "to_dict") and hasattr(source, "rows"):
+        return _from_text(json.dumps(source.to_dict()), name or source.where)
     if isinstance(source, (str, os.PathLike)):
         text, found = _text(source)
         return _from_text(text, name or found)
@@ -75,14 +77,22 @@ def _text(source: str | os.PathLike[str]) -> tuple[str, str]:
 
 def _from_text(text: str, name: str) -> Measured:
     if text.lstrip()[:1] in ("{", "["):
-        return _sorted((_row(row) for row in _json_rows(text, name)), name)
+        found = _json_rows(text, name)
+        _check_one_kind(found, name)
+        return _sorted((_row(row) for row in found), name)
     from labkit.hardware.reports import read
 
     rows = [
         row for report in read(text) if report.kind == "nccl_tests" for row in getattr(report, "rows", ())
     ]
-    pairs = [(float(row.size_bytes), row.out_of_place.time_us) for row in rows]
+    pairs = [(float(row.size_bytes), _time_us(row)) for row in rows]
     return _sorted(((size, time * 1e-6) for size, time in pairs if time is not None), name)
+
+
+def _time_us(row: Any) -> float | None:
+    """Out of place; what works in place only has no such time."""
+    there = row.out_of_place.time_us
+    return there if there is not None or row.in_place is None else row.in_place.time_us
 
 
 def _json_rows(text: str, name: str) -> list[Any]:
@@ -97,6 +107,18 @@ def _json_rows(text: str, name: str) -> list[Any]:
                 f"{name} looks like JSON and is not: save the whole output of the benchmark."
             ) from None
     return [row for value in values for row in _unfolded(value)]
+
+
+def _check_one_kind(rows: Iterable[Any], name: str) -> None:
+    """Times of different collectives, thrown together, are a time of nothing."""
+    kinds = sorted(
+        {f"{row['operation']} by {row['implementation']}" for row in rows if "implementation" in row}
+    )
+    if len(kinds) > 1:
+        raise LabkitError(
+            f"{name} has times of {', '.join(kinds)}: measure one of them (--operation, --by), or give the rows "
+            "of one, report.of('all_reduce', 'torch')."
+        )
 
 
 def _unfolded(value: Any) -> list[Any]:

@@ -72,7 +72,7 @@ def cluster(
     note = shaping.note([wire.shape for wire in plan.wires], able.netem)
     if note:
         print(f"[labkit] {note}")
-    named = name or f"notebook{next(_number)}"
+    named = f"notebook{next(_number)}" if name is None else name
     made = handle.start(
         shaping.possible(plan, able.netem),
         name=named,

@@ -25,7 +25,7 @@ def node_server(handle: Handle) -> client.ForkServer:
     return client.ForkServer(command, files, handle.environment())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class NodeRanks(Ranks):
     """``per_node`` ranks on each of the nodes; made anew for each run.
 

@@ -11,7 +11,7 @@ from labkit.network.cluster.counters import LinkBytes
 from labkit.network.results import RankResults
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ClusterResults(RankResults):
     """The results of all ranks in rank order, as `RankResults`.
 
@@ -30,6 +30,9 @@ class ClusterResults(RankResults):
     def to_dict(self) -> dict[str, Any]:
         links = {name: one.to_dict() for name, one in self.links.items()}
         return super().to_dict() | {"links": links, "restarts": self.restarts}
+
+    def __repr__(self) -> str:
+        return "Cluster" + super().__repr__().removeprefix("Rank")
 
     def _repr_html_(self) -> str:
         from labkit.hardware.html import table

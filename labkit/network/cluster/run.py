@@ -22,7 +22,7 @@ from labkit.network.launch import client, failure, run, wire
 
 PORT = 29400  # torchrun's own choice
 _END_S = 1.0
-_STEP_S = 0.05
+_STEP_S = 0.02
 _STAND_IN = str(Path(__file__).with_name("stand_in.py"))
 
 

@@ -50,6 +50,15 @@ def probe() -> Answer:
     return Answer(cards, None if cards else _no_start(NO_DEVICE), version)
 
 
+def peer_access(count: int) -> dict:
+    """For each ordered pair of the first ``count`` GPUs whether the first may reach the second's memory."""
+    library = _load(_LIBRARIES.get(sys.platform, ()))
+    if library is None or library.cuInit(0) != 0:
+        return {}
+    pairs = [(i, j) for i in range(count) for j in range(count) if i != j]
+    return {(i, j): bool(_integer(library, "cuDeviceCanAccessPeer", i, j)) for i, j in pairs}
+
+
 def _load(names):
     import ctypes
 

@@ -96,3 +96,9 @@ int cuDeviceTotalMem_v2(size_t *bytes, int device) {
     *bytes = (size_t)number("STUB_CUDA_MEMORY", 80L << 30);
     return SUCCESS;
 }
+
+int cuDeviceCanAccessPeer(int *able, int device, int peer) {
+    const char *text = getenv("STUB_CUDA_PEERS");
+    *able = device != peer && text != NULL && text[0] == '1';
+    return 0;
+}

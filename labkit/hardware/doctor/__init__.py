@@ -7,13 +7,25 @@ imported, so a broken one is reported and not met.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from labkit.errors import LabkitError
 from labkit.hardware.devices import here
-from labkit.hardware.doctor import accelerator, frontend, packages
+from labkit.hardware.doctor import (
+    accelerator,
+    frontend,
+    interconnect,
+    limits,
+    namespaces,
+    nccl,
+    nodes,
+    packages,
+    runtime,
+    smi,
+)
 from labkit.hardware.doctor.report import Finding, Report
 
+Check = Callable[[], Finding | Iterable[Finding] | None]  # None: nothing to say on this machine
 __all__ = ["Finding", "Report", "doctor", "main"]
 
 # distribution, what people call it, what stops without it
@@ -38,7 +50,7 @@ def doctor() -> Report:
         Its first line says what the lessons will use. Shows itself as a table in a notebook; `status` is 0
         with a usable GPU, 1 on the emulator, 2 when lessons cannot run.
     """
-    findings = tuple(_guarded(check) for check in _checks())
+    findings = tuple(finding for check in _checks() for finding in _guarded(check))
     broken = [finding.name for finding in findings if finding.state == "error"]
     if broken:
         return Report(f"The lessons cannot run yet. To mend first: {', '.join(broken)}.", "", findings)
@@ -70,27 +82,46 @@ def main(arguments: list[str]) -> int:
     return report.status
 
 
-def _checks() -> list[Callable[[], Finding]]:
+def _checks() -> list[Check]:
     gpu_here = accelerator.gpu_here()
-    needed = [lambda entry=entry: packages.required(*entry) for entry in _NEEDED]
+    needed: list[Check] = [lambda entry=entry: packages.required(*entry) for entry in _NEEDED]  # type: ignore[misc]
     return [
         accelerator.gpu,
         accelerator.compiler,
         accelerator.choice,
+        runtime.driver,
+        runtime.builds,
+        lambda: runtime.toolkit(gpu_here),
+        nodes.device_nodes,
+        nodes.visible,
+        lambda: smi.gpus(gpu_here),
         accelerator.processor,
+        limits.container,
+        limits.hub,
+        limits.shared_memory,
+        limits.disk,
         packages.python,
         frontend.jupyterlab,
         *needed,
         frontend.widget_manager,
         lambda: packages.nvml(gpu_here),
         lambda: packages.torch(gpu_here),
+        lambda: nccl.library(gpu_here),
+        nccl.environment,
+        lambda: interconnect.infiniband(gpu_here),
+        namespaces.clusters,
     ]
 
 
-def _guarded(check: Callable[[], Finding]) -> Finding:
-    """The finding, or that there is none: a half-installed package must not hide the rest."""
+def _guarded(check: Check) -> list[Finding]:
+    """The findings, or that there are none: a half-installed package must not hide the rest."""
+    found: list[Finding] = []
     try:
-        return check()
-    except (LabkitError, OSError, ValueError, ImportError, KeyError, TypeError) as error:
+        made = check()
+        found += [made] if isinstance(made, Finding) else made or ()
+    except (LabkitError, OSError, ValueError, ImportError, KeyError, TypeError, AttributeError) as error:
         name = getattr(check, "__name__", "check")
-        return Finding(name, "warning", "could not be looked at", f"{type(error).__name__}: {error}")
+        said = f"{type(error).__name__}: {error}"
+        do = "pip install --force-reinstall gpu-labkit, and report it if that does not help"
+        found.append(Finding(name, "warning", "could not be looked at", said, do))
+    return found

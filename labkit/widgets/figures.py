@@ -175,13 +175,14 @@ def _measured(scaling: Scaling) -> list[dict[str, Any]]:
 
 def processors(rates: Sequence[Rates]) -> Any:
     """Operations a second against bytes a second, a point a processor; hollow: peaks of data sheets."""
-    ordered = sorted(rates, key=lambda rate: rate.bytes_per_s)
+    ordered = sorted(rates, key=lambda rate: rate.flops)
     layout = {
         "xaxis": theme.axis(
             "bytes/s to and from its own memory", **_decades([r.bytes_per_s for r in rates], "B/s", 0.4)
         ),
         "yaxis": theme.axis("float32 operations/s", **_decades([r.flops for r in rates], "FLOP/s", 0.5)),
     }
+    layout["legend"] = {"orientation": "h", "x": 0, "y": -0.28, "yanchor": "top"}
     kinds = (("measured", theme.ORANGE, "circle"), ("data sheet", theme.BLUE, "circle-open"))
     traces = [_processors(ordered, *kind) for kind in kinds if any(rate.how == kind[0] for rate in rates)]
     return theme.figure(traces, layout, "What a processor does in a second", height=440)

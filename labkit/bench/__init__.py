@@ -19,6 +19,7 @@ BENCHMARKS = {
     "monitor": "the live plot: payload and CPU share",
     "fabric": "the fabric simulator against formulas, bounds, published tables, and the clock",
     "collectives": "collectives over sizes, own and torch's, as nccl-tests prints (has options of its own: --help)",
+    "cluster": "virtual nodes: up, all-reduce against its link and against a prediction",
     "ranks": "a cell's function on 4 ranks: start, failure, own all-reduce, against spawn and torch",
 }
 

@@ -83,6 +83,7 @@ def _wait(condition: Callable[[], bool]) -> bool:
     return condition()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_an_owner_that_ends_takes_all_along(owner: Owner, number: int) -> None:
     networks = owner.networks()
@@ -95,6 +96,7 @@ def test_an_owner_that_ends_takes_all_along(owner: Owner, number: int) -> None:
     assert members.marked(owner.place.id) == []
 
 
+@pytest.mark.slow
 def test_owner_and_keeper_killed_at_once_leave_what_clean_sweeps(owner: Owner, make: Make) -> None:
     mine = make(2, name="bystander")
     keeper = psutil.Process(owner.keeper)

@@ -105,7 +105,7 @@ def test_names_that_are_not_there() -> None:
 def test_what_tc_is_told() -> None:
     gigabit = Shape(125e6)
     assert shaping.command("eth0", gigabit, netem=False).endswith(
-        "tbf rate 1000000000bit burst 250000 limit 2500000"
+        "tbf rate 1000000000bit burst 131072 limit 2500000"
     )
     assert shaping.command("eth0", Shape(125e6, cut=True), netem=True).endswith("root blackhole")
     told = shaping.command("eth0", Shape(125e6, 5e-3, 0.01), netem=True)

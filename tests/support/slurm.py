@@ -81,7 +81,9 @@ class Slurm:
         host = socket.gethostname().partition(".")[0]
         (self.folder / "slurm.conf").write_text(_conf(self.folder, host))
         names = f"{self.folder}/gpu[0-{GPUS - 1}]"
-        (self.folder / "gres.conf").write_text(f"AutoDetect=off\nNodeName=c[1-2] Name=gpu File={names} Flags=nvidia_gpu_env\n")
+        (self.folder / "gres.conf").write_text(
+            f"AutoDetect=off\nNodeName=c[1-2] Name=gpu File={names} Flags=nvidia_gpu_env\n"
+        )
 
     def _munge(self) -> None:
         key = self.folder / "munge.key"
@@ -175,7 +177,8 @@ SlurmdPidFile={folder}/slurmd-%n.pid
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SelectType=select/cons_tres
-SelectTypeParameters=CR_CPU
+SelectTypeParameters=CR_CPU_Memory
+DefMemPerCPU=100
 SlurmdParameters=config_overrides
 GresTypes=gpu
 MpiDefault=none

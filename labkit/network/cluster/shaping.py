@@ -12,7 +12,7 @@ from dataclasses import replace
 from labkit.errors import LabkitError
 from labkit.network.cluster.plan import Plan, Shape
 
-_BURST_S = 2e-3  # what may pass at once: a busy processor is late by that much, and the link loses nothing
+_BURST_S = 1e-3  # what may pass at once: a busy processor is late by that much, and the link loses nothing
 _LEAST_BURST = 1 << 17  # packets of 64 KiB with all their headers, as TCP hands them down, are not cut up
 _QUEUE_S = 20e-3
 _LEAST_QUEUE = 1 << 20

@@ -15,7 +15,7 @@ from typing import Any
 from labkit.network.cluster.handle import Handle
 from labkit.network.cluster.run import PORT
 
-_GRACE_S = 5.0  # after the first agent has failed: the others notice by themselves
+_GRACE_S = 2.0  # after the first agent has failed: the others notice by themselves
 _INTERFACES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
 
 

@@ -77,7 +77,6 @@ def touches(costs: Mapping[str, Touch], title: str) -> Any:
 
 
 def _waiting(touch: Touch) -> float:
-
     return touch.faults * FAULT_S
 
 

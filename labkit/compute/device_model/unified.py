@@ -1,14 +1,15 @@
 """Unified memory: one address for both sides, and pages that move to whichever side touches them.
 
 The counts are exact for the rules stated here; the times are modelled. A page lives on the host or on the device. A
-touch from the other side is a page fault: the toucher stops, the driver moves the page, and with it up to ``group``
-neighbouring pages that are wanted in the same touch. Prefetching moves all pages at once, without a fault.
+touch from the other side is a page fault: the toucher stops, the driver moves the page, and with it those of its
+``group`` of neighbours (pages 0 to 7, 8 to 15, ...) that the same touch wants. Prefetching moves all pages at once, without a fault.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
+from itertools import groupby
 
 from labkit.compute.device_model.moves import host_copy
 from labkit.errors import LabkitError
@@ -19,8 +20,8 @@ from labkit.hardware.units import parse, show_bytes, show_time
 
 PAGE = 64 * 2**10
 FAULT_S = 30e-6
-"""Seconds from a fault until the page can be used, besides moving its bytes. Assumed: published measurements on Pascal
-and later lie between 20 and 50 microseconds."""
+"""Seconds from a fault until the page can be used, besides moving its bytes. Assumed: the order of magnitude, tens of
+microseconds, of faults on cards behind PCIe."""
 GROUP = 8
 SIDES = ("host", "device")
 
@@ -77,22 +78,13 @@ class Managed:
         """``side`` (``"host"`` or ``"device"``) reads or writes ``size`` bytes from ``start``, page after page; with
         ``step`` only every so many pages."""
         wanted = self._pages(side, start, size, step)
-        faults = moved = evicted = place = 0
-        while place < len(wanted):
-            group = wanted[place : place + self.group]
-            absent = [page for page in group if (page in self._resident) != (side == "device")]
-            if not absent:
-                self._use(group, side)
-                place += len(group)
-                continue
-            place = self._first_absent(wanted, place, absent[0], side)
-            group = [
-                p for p in wanted[place : place + self.group] if (p in self._resident) != (side == "device")
-            ]
-            faults += 1
-            moved += len(group)
-            evicted += self._use(group, side)
-            place += self.group
+        faults = moved = evicted = 0
+        for _, near in groupby(wanted, key=lambda page: page // self.group):
+            pages = list(near)
+            absent = sum((page in self._resident) != (side == "device") for page in pages)
+            faults += bool(absent)
+            moved += absent
+            evicted += self._use(pages, side)
         return self._cost(f"{side} touches {len(wanted)} pages", faults, moved, evicted, faults * FAULT_S)
 
     def prefetch(self, side: str) -> Touch:
@@ -113,11 +105,6 @@ class Managed:
                 f"The array has {show_bytes(self.size)}: touch bytes within it, by steps of 1 or more."
             )
         return list(range(first // self.page, (first + count - 1) // self.page + 1, step))
-
-    def _first_absent(self, wanted: list[int], place: int, page: int, side: str) -> int:
-        found = wanted.index(page, place)
-        self._use(wanted[place:found], side)
-        return found
 
     def _use(self, pages: list[int], side: str) -> int:
         """Have these pages on ``side``, as the most recently used; returns how many others had to leave."""
@@ -152,7 +139,7 @@ def managed(
     size, page : float or str
         Bytes, or ``"64MiB"``.
     group : int
-        Pages that one fault brings at most.
+        Neighbouring pages, one or more, of which one fault brings all that are wanted.
     device_memory : optional
         Room on the device; by default all of the card's. With less than ``size``, pages leave again, the least
         recently used first.

@@ -37,6 +37,8 @@ class TorchEndpoint:
         Payload bytes by peer, exact; headers of the link's emulation and of TCP are not in it.
     messages : int
         Messages sent.
+    flights : list
+        Name, start and end (ns of the wall clock) of collectives that another thread ran while tracing.
     """
 
     def __init__(self, rank: int, size: int, pace: Pace, meter: Meter):
@@ -45,6 +47,7 @@ class TorchEndpoint:
         self.received: Counter[int] = Counter()
         self.messages = 0
         self.tracing = False
+        self.flights: list[tuple[str, int, int]] = []
         self._buffers: dict[tuple[torch.dtype, torch.device], torch.Tensor] = {}
         self._pace, self._meter = pace, meter
         self._grouped = distributed_c10d.get_backend() == "nccl"

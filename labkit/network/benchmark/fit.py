@@ -49,7 +49,11 @@ class Fit:
 
     def __repr__(self) -> str:
         rate = show_rate(self.beta) if math.isfinite(self.beta) else "not seen at these sizes"
-        return f"Fit({self.operation} by {self.implementation}: alpha {show_time(self.alpha)}, beta {rate}, off by {self.error:.0%} in the median; {self.model})"
+        what = f"{self.operation} by {self.implementation}"
+        return (
+            f"Fit({what}: alpha {show_time(self.alpha)}, beta {rate}, off by {self.error:.0%} in the median; "
+            f"{self.model})"
+        )
 
 
 def fit(report: BandwidthReport) -> tuple[Fit, ...]:

@@ -42,7 +42,8 @@ def traced(function: Callable[..., Any], args: Any, meter: Meter) -> tuple[Any, 
         end = time.time_ns()
     here.tracing = False
     events = profiler.profiler.kineto_results.events()
-    rows = [row for row in map(_row, events) if row is not None and row[2] >= begin and row[3] <= end]
+    found = [*filter(None, map(_row, events)), *(("flight", *flight, 0) for flight in here.flights)]
+    rows = [row for row in found if row[2] >= begin and row[3] <= end]
     kept = _outermost_ops(sorted(rows, key=lambda row: (row[2], -row[3])))
     trace = {"begin": begin, "end": end, "rows": [row[:4] for row in kept[:MAX_EVENTS]]}
     return value, {**trace, "left_out": max(0, len(kept) - MAX_EVENTS), "process": os.getpid()}

@@ -1,0 +1,64 @@
+"""Training on many ranks, in pieces that can be read: what torch's own DDP, FSDP and pipelines do inside.
+
+`DataParallel` averages gradients in buckets while backward still runs; `ColumnParallelLinear` and
+`RowParallelLinear` cut a layer; `PipelineStage` follows a schedule, `gpipe` or `one_f_one_b`;
+`ShardedEmbedding` spreads a table over the ranks. All talk through `labkit.network`'s own sends and
+receives, so that their bytes are counted and an emulated link slows them down.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from labkit.network.training.background import Background, Handle
+    from labkit.network.training.buckets import Bucket, assign
+    from labkit.network.training.compare import Measured, measure_steps
+    from labkit.network.training.data_parallel import DataParallel, share_of_mean
+    from labkit.network.training.embedding import ShardedEmbedding
+    from labkit.network.training.pipeline import PipelineStage
+    from labkit.network.training.schedules import Schedule, gpipe, one_f_one_b
+    from labkit.network.training.tensor_parallel import ColumnParallelLinear, RowParallelLinear
+
+_MODULES = {
+    "background": "Background Handle",
+    "buckets": "Bucket assign",
+    "compare": "Measured measure_steps",
+    "data_parallel": "DataParallel share_of_mean",
+    "embedding": "ShardedEmbedding",
+    "pipeline": "PipelineStage",
+    "schedules": "Schedule gpipe one_f_one_b",
+    "tensor_parallel": "ColumnParallelLinear RowParallelLinear",
+}
+_LAZY = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names.split()}
+
+__all__ = [
+    "Background",
+    "Bucket",
+    "ColumnParallelLinear",
+    "DataParallel",
+    "Handle",
+    "Measured",
+    "PipelineStage",
+    "RowParallelLinear",
+    "Schedule",
+    "ShardedEmbedding",
+    "assign",
+    "gpipe",
+    "measure_steps",
+    "one_f_one_b",
+    "share_of_mean",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(_LAZY[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,236 @@
+"""Data parallelism by hand: every rank has the whole model and a part of the batch.
+
+What ``torch.nn.parallel.DistributedDataParallel`` does, in the same steps: rank 0's weights go to all; a hook
+on every parameter notices its gradient; a bucket whose gradients are all there is all-reduced behind the
+backward pass; at the end the averages are copied back. Source: Li et al., "PyTorch Distributed: Experiences
+on Accelerating Data Parallel Training", VLDB 2020.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from labkit.errors import LabkitError
+from labkit.hardware.units import parse
+from labkit.network.collectives import binomial_broadcast, ring_all_reduce
+from labkit.network.p2p import endpoint, flat
+from labkit.network.training.background import Background, Handle, StreamHandle
+from labkit.network.training.buckets import Bucket, assign
+
+
+class Happened(NamedTuple):
+    """What backward did: ``"gradient"`` of a parameter, ``"launch"`` or ``"landed"`` of a bucket."""
+
+    what: str
+    name: str
+
+
+class DataParallel(nn.Module):
+    """Wrap a model; then train as if alone: ``loss.backward()`` leaves the average gradient on every rank.
+
+    Parameters
+    ----------
+    module : nn.Module
+    bucket : str or float
+        Most bytes a bucket has.
+    overlap : bool
+        False launches every bucket only when backward has ended.
+    find_unused : bool
+        Parameters that a forward pass does not use get no gradient, and their bucket would wait for ever.
+        True walks the graph after each forward pass to find them; where no rank uses one, its gradient stays.
+    by : str
+        ``"labkit"``: own ring, counted, over the emulated link. ``"torch"``: ``dist.all_reduce(async_op=True)``,
+        the default on NCCL.
+
+    Attributes
+    ----------
+    buckets : list of Bucket
+    log : list of Happened
+        The last synchronised backward pass, in order.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        bucket: str | float = "1MiB",
+        overlap: bool = True,
+        find_unused: bool = False,
+        by: str | None = None,
+    ):
+        super().__init__()
+        self.module = module
+        self.overlap, self.find_unused = overlap, find_unused
+        self.by = by or ("torch" if dist.get_backend() == "nccl" else "labkit")
+        self.buckets = assign(module.named_parameters(), parse(bucket, "size"))
+        self.log: list[Happened] = []
+        self._background = Background()
+        self._syncing = True
+        self._running = False
+        self._next = 0
+        self._broadcast([*module.parameters(), *module.buffers()])
+        self._hook()
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        if self.training and self._syncing and torch.is_grad_enabled():
+            self._broadcast(list(self.module.buffers()))
+        result = self.module(*args, **kwargs)
+        if self._syncing and torch.is_grad_enabled():
+            self._begin()
+            if self.find_unused:
+                self._skip_unused(result)
+        return result
+
+    @contextlib.contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Backward passes inside add to the gradients of this rank and send nothing."""
+        before, self._syncing = self._syncing, False
+        try:
+            yield
+        finally:
+            self._syncing = before
+
+    def bytes_sent(self) -> int:
+        """Gradient bytes this rank sends in a synchronised backward pass of the own ring; exact."""
+        here = endpoint()
+        return sum(bucket.bytes_sent(here.rank, here.size) for bucket in self.buckets)
+
+    def _broadcast(self, tensors: list[torch.Tensor]) -> None:
+        with torch.no_grad():
+            for tensor in tensors:
+                whole = tensor.contiguous()
+                binomial_broadcast(whole)
+                if whole is not tensor:
+                    tensor.copy_(whole)
+
+    def _hook(self) -> None:
+        for bucket in self.buckets:
+            for position, parameter in enumerate(bucket.parameters):
+                parameter.register_post_accumulate_grad_hook(partial(self._ready, bucket, position))
+
+    def _begin(self) -> None:
+        self.log.clear()
+        self._running, self._next = False, 0
+        for bucket in self.buckets:
+            bucket.begin()
+
+    def _ready(self, bucket: Bucket, position: int, parameter: torch.Tensor) -> None:
+        """Backward has finished one parameter's gradient."""
+        if not self._syncing:
+            return
+        if not self._running:
+            self._running = True
+            # called when this backward pass has done all else; torch's own DDP ends its passes so, too
+            torch.autograd.Variable._execution_engine.queue_callback(self._finish)
+        self.log.append(Happened("gradient", bucket.names[position]))
+        bucket.take(position)
+        if self.overlap:
+            self._launch_full()
+
+    def _launch_full(self) -> None:
+        """Start the buckets that are full, in order: all ranks must agree on it."""
+        while self._next < len(self.buckets) and not self.buckets[self._next].waiting:
+            bucket = self.buckets[self._next]
+            self.log.append(Happened("launch", str(bucket.index)))
+            bucket.handle = self._all_reduce(bucket.flat)
+            self._next += 1
+
+    def _all_reduce(self, tensor: torch.Tensor) -> Handle | StreamHandle:
+        if self.by == "torch":
+            return StreamHandle(dist.all_reduce(tensor, async_op=True))
+        return self._background.start(ring_all_reduce, tensor)
+
+    def _finish(self) -> None:
+        """The backward pass has ended: wait for all buckets and copy the averages back."""
+        self._check_complete()
+        self._launch_full()
+        for bucket in self.buckets:
+            bucket.handle.wait()
+            self.log.append(Happened("landed", str(bucket.index)))
+            bucket.flat /= dist.get_world_size()
+        used = self._used_anywhere()
+        for bucket in self.buckets:
+            for position, name in enumerate(bucket.names):
+                if name in used:
+                    bucket.give(position)
+
+    def _check_complete(self) -> None:
+        missing = [bucket.names[p] for bucket in self.buckets for p in sorted(bucket.waiting)]
+        if missing:
+            raise LabkitError(
+                f"Backward brought no gradient for {', '.join(missing)}: the forward pass did not use them. Freeze "
+                "them (requires_grad_(False)), or wrap the model with find_unused=True on all ranks."
+            )
+
+    def _skip_unused(self, result: Any) -> None:
+        """What the graph does not reach is as good as ready: zeros, or what no_sync left there."""
+        reached = reachable(result)
+        for bucket in self.buckets:
+            for position, parameter in enumerate(bucket.parameters):
+                if id(parameter) not in reached:
+                    bucket.take(position)
+
+    def _used_anywhere(self) -> set[str]:
+        """Names with a gradient on some rank."""
+        names = [name for bucket in self.buckets for name in bucket.names]
+        if not self.find_unused:
+            return set(names)
+        parameters = [parameter for bucket in self.buckets for parameter in bucket.parameters]
+        flags = torch.tensor([int(one.grad is not None) for one in parameters], device=parameters[0].device)
+        _sum(flags)
+        return {name for name, flag in zip(names, flags.tolist(), strict=True) if flag}
+
+
+def reachable(result: Any) -> set[int]:
+    """Ids of the parameters that backward from these outputs (a tensor, or a nest of them) will reach."""
+    found: set[int] = set()
+    nodes = [tensor.grad_fn for tensor in _tensors(result) if tensor.grad_fn is not None]
+    seen = set(nodes)
+    while nodes:
+        node = nodes.pop()
+        if hasattr(node, "variable"):
+            found.add(id(node.variable))
+        for following, _ in node.next_functions:
+            if following is not None and following not in seen:
+                seen.add(following)
+                nodes.append(following)
+    return found
+
+
+def share_of_mean(total: torch.Tensor, count: int) -> torch.Tensor:
+    """A loss whose gradient, averaged over ranks, is that of the mean over all ranks' samples.
+
+    The average of means is not the mean where batches differ; so each rank gives the *sum* over its samples
+    (zero samples are allowed) and gets it back times world size over the number of all samples.
+
+    Parameters
+    ----------
+    total : tensor
+        The sum of this rank's losses.
+    count : int
+        How many they are.
+    """
+    everybody = torch.tensor([count], device=total.device)
+    _sum(everybody)
+    return total * (dist.get_world_size() / int(everybody))
+
+
+def _sum(tensor: torch.Tensor) -> None:
+    ring_all_reduce(flat(tensor))
+
+
+def _tensors(nest: Any) -> Iterator[torch.Tensor]:
+    if isinstance(nest, torch.Tensor):
+        yield nest
+    elif isinstance(nest, dict):
+        for part in nest.values():
+            yield from _tensors(part)
+    elif isinstance(nest, (list, tuple)):
+        for part in nest:
+            yield from _tensors(part)

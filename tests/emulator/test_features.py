@@ -383,3 +383,22 @@ def test_shapes_that_numba_accepts(shape):
     out = np.zeros(1)
     define(f"{source}    a[0] = s[{index}]\n", SHAPE=SHAPE, SIZE=SIZE)[1, 1](out)
     assert out[0] == 7
+
+
+@pytest.mark.parametrize(
+    "dtype", [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64]
+)
+@pytest.mark.parametrize(
+    "expression", ["-a[i]", "~a[i]", "-a[i] + 1", "a[i] + (-a[i])", "+a[i]", "abs(a[i])"]
+)
+def test_signs_and_inversion_happen_in_the_operands_own_width(require, dtype, expression):
+    require("numba")
+    import numba
+
+    limits = np.iinfo(dtype)
+    a = np.array([0, 1, 2, limits.min, limits.max, limits.max // 2], dtype)
+    reference = numba.njit(define(f"def f(a, i):\n    return {expression}\n"))
+    expected = [int(reference(a, k)) for k in range(len(a))]
+    wide = np.uint64 if np.dtype(dtype).kind == "u" else np.int64
+    found = each_thread(expression, wide, 6, 6, a=a)
+    assert [int(v) for v in found] == [v % 2**64 if wide is np.uint64 else v for v in expected]

@@ -7,7 +7,7 @@ import textwrap
 import numpy as np
 import pytest
 from emulator.support import define
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 THREADS = 70  # two full warps and a partial one
@@ -148,6 +148,7 @@ def test_random_kernels_do_what_python_does_thread_by_thread(program, shape):
 
 
 @pytest.mark.slow
+@example("j = 0\nk = 0\nx = a[i % 16]\nout[i] = (x + (-x)) + (~i + -i)", np.uint8)
 @settings(max_examples=15, suppress_health_check=list(HealthCheck))
 @given(programs(), st.sampled_from([np.float32, np.int32, np.uint8, np.int64]))
 def test_random_kernels_do_what_numba_does_with_its_types(require, program, dtype):

@@ -276,19 +276,17 @@ class ExpressionLowering(SubscriptLowering):
         if isinstance(node.op, ast.Invert) and value.type == ty.BOOL:
             return self.emit(ty.BOOL, f"~{value.code}", (value,), node)
         result = ty.integer_result(value.type) if value.type.kind in "biu" else value.type
-        value = self.cast(value, result, node)
+        if value.type == ty.BOOL:
+            value = self.cast(value, result, node)
         symbol, compute = UNARY[type(node.op)]
         if value.known:
-            return Scalar(
-                result,
-                self.b.constant(np.asarray(compute(value.const)).astype(result)[()]),
-                compute(value.const),
-            )
-        if symbol == "+":
-            return value
-        return self.emit(
-            result, f"{symbol}{value.code}", (value,), node, "sign" if result.kind == "f" else "int"
-        )
+            number = np.asarray(compute(value.const)).astype(result)[()]
+            return Scalar(result, self.b.constant(number), compute(value.const))
+        if symbol != "+":
+            # numba negates and inverts in the operand's own width, and widens then
+            kind = "sign" if result.kind == "f" else "int"
+            value = self.emit(value.type, f"{symbol}{value.code}", (value,), node, kind)
+        return self.cast(value, result, node)
 
     def expr_Compare(self, node: ast.Compare) -> Value:
         if any(type(op) not in COMPARISONS for op in node.ops):

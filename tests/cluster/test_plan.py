@@ -136,3 +136,10 @@ def test_without_netem_it_says_what_is_not_shaped() -> None:
 def test_shapes_that_no_wire_has(shape: Shape, words: str) -> None:
     with pytest.raises(LabkitError, match=words):
         shaping.check(shape)
+
+
+def test_a_share_of_packets() -> None:
+    assert shaping.share("1%") == shaping.share(0.01) == 0.01
+    for wrong in ("some", None, "%"):
+        with pytest.raises(LabkitError, match="no share of packets"):
+            shaping.share(wrong)  # type: ignore[arg-type]

@@ -44,7 +44,17 @@ class Network:
         self._ip(FABRIC, [*self._bridges(), *map(self._cable, self.plan.wires), *self._ports()])
         for node in self.plan.nodes:
             self._ip(node, self._node(node))
+            if self.plan.hops:
+                self._check_forwarding(node)
         self.shape(self.plan.wires)
+
+    def _check_forwarding(self, node: str) -> None:
+        with kernel.inside(self.spaces[node]), open("/proc/sys/net/ipv4/ip_forward") as file:
+            if file.read().strip() != "1":
+                raise LabkitError(
+                    "Nodes cannot pass packets on here, as /proc/sys is read-only (a container's, most often): take "
+                    "topology='switch' or 'tree', where switches do that."
+                )
 
     def shape(self, wires: Iterable[Wire]) -> None:
         """Give these wires their shapes, at both ends."""

@@ -52,7 +52,7 @@ def network_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--topology", choices=topologies.TOPOLOGIES, default="switch")
     parser.add_argument("--bandwidth", help="of every node's cable, such as 1Gbit/s (default: not limited)")
     parser.add_argument("--latency", help="of every cable, one way, such as 50us; needs netem")
-    parser.add_argument("--loss", type=float, default=0.0, help="share of packets lost, 0 to 1; needs netem")
+    parser.add_argument("--loss", default=0.0, help="share of packets lost, such as 1%%; needs netem")
     parser.add_argument("--leaf-size", type=int, help="nodes a leaf switch of a tree")
     parser.add_argument("--oversubscription", type=float, default=1.0, help="of a tree's uplinks")
 
@@ -71,7 +71,7 @@ def _add_link(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("second", nargs="?")
     parser.add_argument("--bandwidth")
     parser.add_argument("--latency")
-    parser.add_argument("--loss", type=float)
+    parser.add_argument("--loss")
     parser.add_argument("--cut", action="store_true")
     parser.add_argument("--heal", action="store_true")
     parser.set_defaults(action=_link)

@@ -21,7 +21,7 @@ def cluster(
     topology: str = "switch",
     bandwidth: float | str | None = None,
     latency: float | str | None = None,
-    loss: float = 0.0,
+    loss: float | str = 0.0,
     *,
     leaf_size: int | None = None,
     oversubscription: float = 1.0,
@@ -44,8 +44,8 @@ def cluster(
         Of every node's cable, each way: ``"1Gbit/s"``, or bytes/s. Headers count, as on a real wire.
     latency : float or str, optional
         Of every cable, one way: ``"50us"``. Needs a kernel with netem; without it, the cluster's ``note`` says so.
-    loss : float
-        Share of packets lost on every cable, 0 to 1. Needs netem.
+    loss : float or str
+        Share of packets lost on every cable: 0.01 or ``"1%"``. Needs netem.
     leaf_size, oversubscription
         Of a tree: nodes a leaf switch, and how many times too small its uplink is.
     dimensions : two int, optional
@@ -100,7 +100,7 @@ def described(
     topology: str,
     bandwidth: float | str | None,
     latency: float | str | None,
-    loss: float,
+    loss: float | str,
     *,
     leaf_size: int | None = None,
     oversubscription: float = 1.0,
@@ -111,7 +111,7 @@ def described(
         Shape(
             None if bandwidth is None else parse(bandwidth, "rate"),
             parse(latency or 0.0, "time"),
-            float(loss),
+            shaping.share(loss),
         )
     )
     plan = topologies.plan(

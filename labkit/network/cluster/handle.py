@@ -211,14 +211,23 @@ def attach(name: str) -> Handle:
         raise LabkitError(
             f"There is no cluster named {name!r} ({there}): 'labkit cluster up --name {name}' makes one."
         )
-    line = socket.socket(socket.AF_UNIX)
-    try:
-        line.connect(str(fitting[0].control))
-    except OSError as error:
-        line.close()
-        raise LabkitError(
-            f"The cluster {name!r} does not answer ({error.strerror}): it has just begun or ended."
-        ) from None
+    line = _connected(fitting[0])
     wire.send(line, {"do": "plan"})
     answer, _ = wire.receive(line)
     return Handle(line, fitting[0], Plan.from_dict((answer or {})["plan"]))
+
+
+def _connected(place: state.Place) -> socket.socket:
+    line = socket.socket(socket.AF_UNIX)
+    try:
+        folder = os.open(place.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            line.connect(state.control(folder))
+        finally:
+            os.close(folder)
+    except OSError as error:
+        line.close()
+        raise LabkitError(
+            f"The cluster {place.name!r} does not answer ({error.strerror}): it has just begun or ended."
+        ) from None
+    return line

@@ -25,8 +25,8 @@ from labkit.network.launch import wire
 class Keeper:
     """Serves requests about one network."""
 
-    def __init__(self, line: socket.socket, place: state.Place, told: dict[str, Any]):
-        self.line, self.place = line, place
+    def __init__(self, line: socket.socket, place: state.Place, lock: int, told: dict[str, Any]):
+        self.line, self.place, self.lock = line, place, lock
         self.plan = Plan.from_dict(told["plan"])
         self.staying = False
         self.told = told
@@ -53,7 +53,7 @@ class Keeper:
     def serve(self) -> None:
         """Until told to end, or until the owner is gone."""
         listener = socket.socket(socket.AF_UNIX)
-        listener.bind(str(self.place.control))
+        listener.bind(state.control(self.lock))
         listener.listen()
         self.selector.register(listener, selectors.EVENT_READ, None)
         self.selector.register(self.line, selectors.EVENT_READ, self.line)
@@ -142,7 +142,7 @@ def main() -> None:
     except LabkitError as error:
         wire.send(line, {"error": str(error)})
         return
-    keeper = Keeper(line, place, told)
+    keeper = Keeper(line, place, lock, told)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
         keeper.build()

@@ -46,8 +46,8 @@ class Link:
             ``"100Mbit/s"``, bytes/s, or None for no limit.
         latency : float, str or None
             One way; ``"1ms"`` or seconds.
-        loss : float
-            Share of packets, 0 to 1.
+        loss : float or str
+            Share of packets: 0.01 or ``"1%"``.
         """
         new: dict[str, Any] = {}
         if bandwidth is not _KEEP:
@@ -55,7 +55,7 @@ class Link:
         if latency is not _KEEP:
             new["latency"] = parse(latency or 0.0, "time")
         if loss is not _KEEP:
-            new["loss"] = float(loss)
+            new["loss"] = shaping.share(loss)
         return self._change(**new)
 
     def cut(self) -> Link:

@@ -66,6 +66,22 @@ def possible(plan: Plan, netem: bool) -> Plan:
     return plan.reshaped({wire.name: replace(wire.shape, latency=0.0, loss=0.0) for wire in plan.wires})
 
 
+def share(value: float | str) -> float:
+    """A share of packets from 0.01 or ``"1%"``.
+
+    Raises
+    ------
+    LabkitError
+        For what is neither.
+    """
+    try:
+        return float(value[:-1]) / 100 if isinstance(value, str) and value.endswith("%") else float(value)
+    except (TypeError, ValueError):
+        raise LabkitError(
+            f"loss={value!r} is no share of packets: give 0.01 or '1%' for one in a hundred."
+        ) from None
+
+
 def check(shape: Shape) -> Shape:
     """``shape``, when a wire can have it.
 

@@ -62,11 +62,6 @@ class Place:
         return int(self.id.rpartition("-")[2])
 
     @property
-    def control(self) -> Path:
-        """The socket on which the process that holds the network listens."""
-        return self.path / "control"
-
-    @property
     def hosts(self) -> Path:
         return self.path / "hosts"
 
@@ -98,6 +93,11 @@ class Place:
 
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
+
+
+def control(folder: int) -> str:
+    """The socket on which the holder of an open folder listens; short, whatever the folder's path."""
+    return f"/proc/self/fd/{folder}/control"
 
 
 def places() -> list[Place]:

@@ -25,7 +25,8 @@ class Source(Protocol):
 
 
 def default_sources() -> list[Source]:
-    """The sources of this machine: GPUs, processor and memory, disks and networks, the emulator, ranks."""
+    """The sources of this machine: GPUs, processor and memory, disks and networks, the emulator, ranks, clusters."""
+    from labkit.telemetry.sources.cluster import ClusterSource
     from labkit.telemetry.sources.emulator import EmulatorSource
     from labkit.telemetry.sources.host import HostSource
     from labkit.telemetry.sources.links import LinksSource
@@ -40,4 +41,5 @@ def default_sources() -> list[Source]:
         LinksSource(),
         EmulatorSource(),
         RanksSource(),
+        ClusterSource(),
     ]

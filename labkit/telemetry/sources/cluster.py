@@ -41,9 +41,9 @@ def _link_counts(links: tuple) -> list[tuple[Series, float, float]]:
     found = []
     for link in links:
         for way, (start, end) in (("forth", link.ends), ("back", link.ends[::-1])):
-            key = f"link.{link.cluster}.{link.link}.{way}"
+            key = f"cluster.{link.cluster}.{link.link}.{way}"
             name = f"Link {start} to {end}"
-            series = Series(key, name, "MB/s", "measured", "link", hidden=len(links) > 8)
+            series = Series(key, name, "MB/s", "measured", "cluster link", hidden=len(links) > 8)
             found.append((series, float(getattr(link, way)), 1e-6))
     return found
 
@@ -51,7 +51,13 @@ def _link_counts(links: tuple) -> list[tuple[Series, float, float]]:
 def _node_counts(nodes: tuple) -> list[tuple[Series, float, float]]:
     return [
         (
-            Series(f"node.{node.cluster}.{node.node}", f"Node {node.node} CPU", "%", "measured", "node"),
+            Series(
+                f"cluster.{node.cluster}.{node.node}",
+                f"Node {node.node} CPU",
+                "%",
+                "measured",
+                "cluster node",
+            ),
             node.cpu_s,
             100.0,
         )

@@ -22,8 +22,11 @@ if TYPE_CHECKING:
     )
     from labkit.network.context import rank_context
     from labkit.network.errors import RankError
+    from labkit.network.memory_model import training_memory
     from labkit.network.p2p import exchange, irecv, isend, recv, send
     from labkit.network.rehearsal import rehearse
+    from labkit.network.splitting import run_split
+    from labkit.network.topology import pairings, ring_order
 
 _MODULES = {
     "labkit.network.collectives": (
@@ -33,7 +36,10 @@ _MODULES = {
     "labkit.network.context": "rank_context",
     "labkit.network.errors": "RankError",
     "labkit.network.p2p": "exchange irecv isend recv send",
+    "labkit.network.memory_model": "training_memory",
     "labkit.network.rehearsal": "rehearse",
+    "labkit.network.splitting": "run_split",
+    "labkit.network.topology": "pairings ring_order",
 }
 _LAZY = {name: module for module, names in _MODULES.items() for name in names.split()}
 
@@ -45,6 +51,7 @@ __all__ = [
     "hierarchical_all_reduce",
     "irecv",
     "isend",
+    "pairings",
     "pairwise_all_to_all",
     "rank_context",
     "recursive_halving_doubling",
@@ -52,8 +59,11 @@ __all__ = [
     "rehearse",
     "ring_all_gather",
     "ring_all_reduce",
+    "ring_order",
     "ring_reduce_scatter",
+    "run_split",
     "send",
+    "training_memory",
 ]
 
 

@@ -1,0 +1,85 @@
+"""Who works when: a split of work, and the schedule of a pipeline, a row a worker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from labkit.hardware.units import show_time
+from labkit.network.peers import PeerMatrix
+from labkit.network.splitting import Split
+from labkit.network.training.schedules import Schedule
+from labkit.widgets import theme
+
+
+def split_view(split: Split) -> Any:
+    """Pieces of work over time; what is empty at the end of a row is waiting."""
+    bars = [(one.worker, one.start, one.end, f"items {one.first} to {one.last - 1}") for one in split.pieces]
+    names = [f"worker {worker}" for worker in range(split.workers)]
+    took = f"{show_time(split.seconds)}, imbalance {split.imbalance:.2f}"
+    layout = _layout(names, f"seconds, {split.how}")
+    traces = [_bars(bars, "work", theme.BLUE, names)]
+    return theme.figure(traces, layout, f"{split.policy}: {took} ({split.how})", 200 + 40 * split.workers)
+
+
+def pipeline_view(schedule: Schedule, forward: float = 1.0, backward: float = 2.0) -> Any:
+    """Forward and backward of every micro-batch on every stage; the gaps are the bubble. Modelled."""
+    placed = schedule.placed(forward, backward)
+    names = [f"stage {stage}" for stage in range(schedule.stages)]
+    traces = []
+    for what, colour in (("forward", theme.BLUE), ("backward", theme.ORANGE)):
+        chosen = [one for one in placed if one.step.what == what]
+        bars = [(one.stage, one.start, one.end, str(one.step.micro_batch)) for one in chosen]
+        traces.append(_bars(bars, what, colour, names))
+    idle = f"bubble {schedule.bubble(forward, backward):.0%}"
+    title = f"{schedule.name}: {idle}, stage 0 keeps {schedule.kept(0)} (modelled)"
+    layout = _layout(names, "time of one micro-batch, modelled")
+    return theme.figure(traces, layout, title, 200 + 40 * schedule.stages)
+
+
+def peer_view(peers: PeerMatrix) -> Any:
+    """The bandwidth matrix as a heat map; latencies on hover."""
+    rates = [[None if rate is None else rate / 1e9 for rate in row] for row in peers.bandwidth]
+    waits = [["" if wait is None else f"{wait * 1e6:.3g} us" for wait in row] for row in peers.latency]
+    trace = {
+        "type": "heatmap",
+        "z": rates,
+        "x": list(peers.names),
+        "y": list(peers.names),
+        "customdata": waits,
+        "texttemplate": "%{z:.3g}",
+        "colorscale": [[0, "rgba(63,143,210,0.15)"], [1, theme.BLUE]],
+        "zmin": 0,
+        "colorbar": {"title": {"text": "GB/s"}},
+        "hovertemplate": "%{y} to %{x}: %{z:.3g} GB/s, %{customdata}<extra></extra>",
+    }
+    layout = {"xaxis": theme.axis("to"), "yaxis": theme.axis("from", autorange="reversed")}
+    return theme.figure([trace], layout, f"GB/s one way ({peers.label})", 260 + 40 * len(peers.names))
+
+
+def _layout(names: list[str], time: str) -> dict[str, Any]:
+    return {
+        "barmode": "overlay",
+        "xaxis": theme.axis(time, rangemode="tozero"),
+        "yaxis": theme.axis("", categoryorder="array", categoryarray=names[::-1], showgrid=False),
+        "legend": {"orientation": "h", "x": 0, "y": -0.3, "yanchor": "top"},
+    }
+
+
+def _bars(
+    bars: list[tuple[int, float, float, str]], name: str, colour: str, names: list[str]
+) -> dict[str, Any]:
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "name": name,
+        "y": [names[row] for row, *_ in bars],
+        "base": [start for _, start, *_ in bars],
+        "x": [end - start for _, start, end, _ in bars],
+        "text": [text for *_, text in bars],
+        "textposition": "inside",
+        "insidetextanchor": "middle",
+        "constraintext": "inside",
+        "width": 0.7,
+        "marker": {"color": colour, "line": {"width": 1, "color": "rgba(255,255,255,0.6)"}},
+        "hovertemplate": f"{name} %{{text}}: %{{x:.3~g}} from %{{base:.3~g}}<extra></extra>",
+    }

@@ -34,6 +34,7 @@ _LAZY: dict[str, tuple[str, str | None]] = {
     "fabric": ("labkit.network.fabric.machine", "fabric"),
     "exercises": ("labkit.course", "exercises"),
     "progress": ("labkit.course", "progress"),
+    "plan": ("labkit.course.plan", "plan"),
     "ranks": ("labkit.network.ranks", "ranks"),
     "rank_context": ("labkit.network.context", "rank_context"),
 }
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from labkit.compute.emulator.interop import as_numba
     from labkit.course import exercise, exercises, progress
     from labkit.course.header import lesson
+    from labkit.course.plan import plan
     from labkit.errors import KernelError, LabkitError
     from labkit.hardware.doctor import doctor
     from labkit.network.cluster.factory import cluster

@@ -11,6 +11,16 @@ from labkit.errors import LabkitError
 
 # lesson -> rows of (what the lesson shows, how without a GPU, how with one)
 LESSONS: dict[str, tuple[tuple[str, str, str], ...]] = {
+    "00": (
+        ("photographs a second, and where the time goes", "measured, on {cpu}", "measured, on {cpu}"),
+        ("kernels of one thread and of many", "emulated: the CPU plays the threads", "measured, on {gpu}"),
+        (
+            "recordings of GPUs that are replayed",
+            "modelled: computed from a data sheet, as the plot says",
+            "modelled: computed from a data sheet, as the plot says",
+        ),
+        ("the live plot", "measured: cores and memory; emulated: how busy the emulator is", "measured"),
+    ),
     "01": (
         ("times of the CPU and of its worker processes", "measured, on {cpu}", "measured, on {cpu}"),
         (

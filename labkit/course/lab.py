@@ -17,7 +17,6 @@ from labkit.course import files
 from labkit.course.workfolder import Delivery, deliver
 from labkit.errors import LabkitError
 
-FIRST = "01_cpu_vs_gpu"
 LOOPBACK = "127.0.0.1"
 
 
@@ -97,10 +96,9 @@ def server_arguments(options: argparse.Namespace, folder: Path) -> list[str]:
 
 
 def first_page(folder: Path) -> str:
-    """The address, below the server's, of the lesson to open: lesson 01, or the first there is."""
+    """The address, below the server's, of the lesson to open: the first there is."""
     there = sorted((folder / "notebooks").glob("[0-9][0-9]_*.ipynb"))
-    chosen = next((path for path in there if path.stem == FIRST), there[0] if there else None)
-    return f"/lab/tree/notebooks/{chosen.name}" if chosen else "/lab"
+    return f"/lab/tree/notebooks/{there[0].name}" if there else "/lab"
 
 
 def _offer_this_python(private: Path) -> None:

@@ -65,6 +65,8 @@ def recording_figure(recording: Recording) -> Figure:
     figure.update_xaxes(title_text="seconds since the monitor started", row=len(panels), col=1)
     look = {**theme.common(_heading(recording)), "hovermode": "x unified"}
     aside = {"orientation": "v", "x": 1.01, "y": 1, "yanchor": "top"}
+    if recording.machine:
+        look["title"] = {**look["title"], "subtitle": _origin(recording)}
     figure.update_layout({**look, "height": 340 + 150 * (len(panels) - 1), "legend": aside})
     quiet = {"gridcolor": theme.GRID, "zerolinecolor": theme.GRID}
     figure.update_xaxes(quiet)
@@ -82,13 +84,16 @@ def _panels(series: tuple[Series, ...]) -> list[tuple[str, list[tuple[int, Serie
 
 
 def _heading(recording: Recording) -> str:
-    """What this is, and below it on what it was measured or from what it was modelled."""
     spans = len(recording.spans)
     heading = "What the monitor recorded"
     if spans > MAX_DRAWN_SPANS:
         heading = f"{heading} (the last {MAX_DRAWN_SPANS} of {spans} spans)"
-    below = f"<br><sup>{html.escape(recording.machine)}</sup>" if recording.machine else ""
-    return heading + below
+    return heading
+
+
+def _origin(recording: Recording) -> dict[str, Any]:
+    """On what it was measured, or from what it was modelled: it stands on the plot itself."""
+    return {"text": html.escape(recording.machine), "font": {"size": 12}}
 
 
 def _title(unit: str, members: list[tuple[int, Series]]) -> str:

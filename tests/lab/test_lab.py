@@ -50,10 +50,10 @@ def start_kernel(server: LabServer) -> psutil.Process:
     raise AssertionError(f"no kernel started:\n{server.output}")
 
 
-def test_serves_lesson_01_on_loopback_and_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
+def test_serves_the_first_lesson_on_loopback_and_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
     with LabServer(tmp_path) as server:
-        assert server.address.page == "/lab/tree/notebooks/01_cpu_vs_gpu.ipynb"
-        lesson = server.get("/api/contents/notebooks/01_cpu_vs_gpu.ipynb")
+        assert server.address.page == "/lab/tree/notebooks/00_start_here.ipynb"
+        lesson = server.get("/api/contents/notebooks/00_start_here.ipynb")
         assert lesson["content"]["cells"]
         kernel = start_kernel(server)
         assert kernel.cmdline()[0] == sys.executable

@@ -78,13 +78,13 @@ def test_the_command_is_installed(installed: Path, tmp_path: Path) -> None:
     assert said == f"labkit {labkit.__version__}\n"
 
 
-def test_lesson_01_is_served_out_of_the_wheel(
+def test_the_first_lesson_is_served_out_of_the_wheel(
     installed: Path, tmp_path: Path, require: Callable[..., None]
 ) -> None:
     require("lab")
     with LabServer(tmp_path, python=str(installed)) as server:
-        assert server.address.page == "/lab/tree/notebooks/01_cpu_vs_gpu.ipynb"
-        served = server.get("/api/contents/notebooks/01_cpu_vs_gpu.ipynb")["content"]
+        assert server.address.page == "/lab/tree/notebooks/00_start_here.ipynb"
+        served = server.get("/api/contents/notebooks/00_start_here.ipynb")["content"]
         assert served["cells"]
         exercises = server.get("/api/contents/exercises")["content"]
         assert {item["name"] for item in exercises} >= {path.name for path in files.notebooks("exercises")}

@@ -26,7 +26,7 @@ def test_provenance_is_in_the_file_and_on_the_plot(name: str) -> None:
     assert {series.provenance for series in recording.series} == {how}
     assert recording.machine.startswith(how)
     figure = recording_figure(recording)
-    assert recording.machine in figure.layout.title.text
+    assert figure.layout.title.subtitle.text == recording.machine
     assert all(trace.name.endswith(how) for trace in figure.data)
     assert {trace.line.dash for trace in figure.data} == {"dash" if how == "modelled" else "solid"}
 

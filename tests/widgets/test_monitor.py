@@ -177,7 +177,7 @@ def test_figure_says_where_the_figures_come_from_and_hides_what_the_plot_hides()
     recording = recorded()
     recording.machine = "modelled: <two> cards"
     figure = recording_figure(recording)
-    assert "modelled: &lt;two&gt; cards" in figure.layout.title.text
+    assert figure.layout.title.subtitle.text == "modelled: &lt;two&gt; cards"
     traces = {trace.name: trace.visible for trace in figure.data}
     assert traces["GPU 0 temperature (°C), measured"] == "legendonly"
     assert traces["CPU (%), measured"] is True

@@ -13,6 +13,7 @@ import labkit
 from labkit.errors import LabkitError
 from labkit.network.cluster import live
 from labkit.network.cluster.machine import Cluster
+from labkit.telemetry.sources import default_sources
 from labkit.telemetry.sources.cluster import ClusterSource
 
 Make = Callable[..., Cluster]
@@ -49,6 +50,8 @@ def test_a_link_keeps_its_bandwidth_also_when_it_changes(make: Make, transfer: T
     cluster.link("n0", "n1").set(bandwidth="40Mbit/s")
     assert 0.9 < 5 * transfer(cluster, "n1", "n0", 2 * MB) / 2 < 1.5
     assert repr(cluster.link("n0")) == "Link(n0-s0: 40 Mbit/s)"
+    shown = cluster._repr_html_()
+    assert all(word in shown for word in ("n0-s0", "40 Mbit/s", "10.71.0.2", "MiB"))
 
 
 def test_the_uplink_is_what_an_oversubscribed_tree_lacks(make: Make, transfer: Transfer) -> None:
@@ -102,7 +105,7 @@ def test_nothing_outside_is_reached_and_nothing_outside_is_changed(make: Make) -
 
 def test_links_and_nodes_are_there_for_those_who_watch(make: Make, transfer: Transfer) -> None:
     cluster = make(2, bandwidth="1Gbit/s")
-    source = ClusterSource()
+    (source,) = (one for one in default_sources() if isinstance(one, ClusterSource))
     first = {reading.series.key: reading for reading in source.read()}
     mine = {key: one for key, one in first.items() if f".{cluster.handle.place.name}." in key}
     assert all(one.value is None for one in mine.values())

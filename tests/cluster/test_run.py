@@ -169,16 +169,19 @@ def test_a_node_killed_in_a_collective_ends_the_run_with_a_sentence(ring: Cluste
 
 
 @pytest.mark.slow
-def test_a_node_killed_with_restarts_left_goes_on_with_the_others_from_where_they_were(
+def test_a_killed_node_is_gone_without_and_one_that_comes_back_is_taken_in(
     ring: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    thread = _when(tmp_path, 10, ring.kill, "n2")
-    results = ring.run(_train, str(tmp_path), 60, restarts=2, min_nodes=2, timeout=60)
-    thread.join()
-    assert len(results) == 2
-    assert results.restarts == 1
-    assert all(world == 2 and attempt == "1" and begin >= 9 for begin, world, attempt in results)
-    assert "(1 of 2 spent), now 2 ranks: node n2 was killed" in capsys.readouterr().out
+    threads = [_when(tmp_path, 10, ring.kill, "n2"), _when(tmp_path, 40, ring.start, "n2")]
+    results = ring.run(_train, str(tmp_path), 150, restarts=2, min_nodes=2, timeout=90)
+    for thread in threads:
+        thread.join()
+    assert [world for _, world, _ in results] == [3, 3, 3]
+    assert all(begin >= 39 for begin, _, _ in results)  # on from where they were
+    assert results.restarts == 2
+    without, taken_in = capsys.readouterr().out.splitlines()
+    assert without == "[labkit] restarted (1 of 2 spent), now 2 ranks: node n2 was killed"
+    assert taken_in == "[labkit] restarted (1 of 2 spent), now 3 ranks: a node has come back"
 
 
 def test_a_failing_rank_is_started_again_until_no_restart_is_left(

@@ -12,7 +12,7 @@ import os
 import subprocess
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from html import escape
 from types import TracebackType
 from typing import Any
 
@@ -20,67 +20,13 @@ from labkit.errors import LabkitError
 from labkit.hardware.units import parse
 from labkit.network.cluster import counters, live, members, shaping
 from labkit.network.cluster.handle import Handle
-from labkit.network.cluster.plan import Shape, Wire, listed
+from labkit.network.cluster.links import Link
+from labkit.network.cluster.plan import Shape, listed
 from labkit.network.cluster.ranks import NodeRanks, node_server
 from labkit.network.cluster.results import ClusterResults, extended
 from labkit.network.cluster.run import NodesRun
 from labkit.network.launch import client
 from labkit.network.ranks import MAX_RANKS, TIMEOUT_S
-
-_KEEP: Any = object()
-
-
-@dataclass(frozen=True)
-class Link:
-    """The way between two nodes: one cable where they are neighbours, all cables on the way otherwise."""
-
-    cluster: Cluster
-    wires: tuple[str, ...]
-
-    def set(self, bandwidth: Any = _KEEP, latency: Any = _KEEP, loss: Any = _KEEP) -> Link:
-        """Change what is given, at both ends of each cable, at once and also under a run that goes on.
-
-        Parameters
-        ----------
-        bandwidth : float, str or None
-            ``"100Mbit/s"``, bytes/s, or None for no limit.
-        latency : float, str or None
-            One way; ``"1ms"`` or seconds.
-        loss : float or str
-            Share of packets: 0.01 or ``"1%"``.
-        """
-        new: dict[str, Any] = {}
-        if bandwidth is not _KEEP:
-            new["bandwidth"] = None if bandwidth is None else parse(bandwidth, "rate")
-        if latency is not _KEEP:
-            new["latency"] = parse(latency or 0.0, "time")
-        if loss is not _KEEP:
-            new["loss"] = shaping.share(loss)
-        return self._change(**new)
-
-    def cut(self) -> Link:
-        """Nothing gets through from now on; nobody is told."""
-        return self._change(cut=True)
-
-    def heal(self) -> Link:
-        """As it was before it was cut. TCP notices within a second on Linux 6.15 and later, in a minute before."""
-        return self._change(cut=False)
-
-    @property
-    def bytes(self) -> dict[str, counters.LinkBytes]:
-        """What each of the cables has carried so far, each way (measured)."""
-        counted = self.cluster.bytes()
-        return {name: counted[name] for name in self.wires}
-
-    def _change(self, **new: Any) -> Link:
-        self.cluster._reshape({wire.name: replace(wire.shape, **new) for wire in self._cables()})
-        return self
-
-    def _cables(self) -> list[Wire]:
-        return [wire for wire in self.cluster.handle.plan.wires if wire.name in self.wires]
-
-    def __repr__(self) -> str:
-        return "Link(" + "; ".join(f"{wire.name}: {wire.shape}" for wire in self._cables()) + ")"
 
 
 class Cluster:
@@ -271,7 +217,14 @@ class Cluster:
             self._up = False
             self.handle.close()
 
-    def _reshape(self, shapes: dict[str, Shape]) -> None:
+    def reshape(self, shapes: dict[str, Shape]) -> None:
+        """Give cables, by their names, other shapes.
+
+        Raises
+        ------
+        LabkitError
+            For a shape that no cable, or none on this kernel, can have.
+        """
         for shape in shapes.values():
             shaping.check(shape)
         if any(shape.latency or shape.loss for shape in shapes.values()) and not self.handle.netem:
@@ -306,6 +259,11 @@ class Cluster:
         shapes = {str(wire.shape) for wire in plan.wires}
         state = f"links: {' / '.join(sorted(shapes))}" if self._up else "down"
         return f"Cluster({len(plan.nodes)} nodes, {plan.topology}, {state}, {self.label})"
+
+    def _repr_html_(self) -> str:
+        from labkit.network.cluster.show import tables
+
+        return tables(self) if self._up else escape(repr(self))
 
 
 def _after_fork() -> None:

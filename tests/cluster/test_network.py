@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -11,14 +12,20 @@ import pytest
 
 import labkit
 from labkit.errors import LabkitError
-from labkit.network.cluster import live
+from labkit.network.cluster import build, live, shaping
 from labkit.network.cluster.machine import Cluster
+from labkit.network.cluster.plan import Shape
 from labkit.telemetry.sources import default_sources
 from labkit.telemetry.sources.cluster import ClusterSource
 
 Make = Callable[..., Cluster]
 Transfer = Callable[..., float]
 MB = 1_000_000
+
+
+def fastest(transfer: Transfer, *arguments: object) -> float:
+    """Of three times: a busy machine makes a transfer slower, and nothing makes it faster than its link."""
+    return min(transfer(*arguments) for _ in range(3))
 
 
 @pytest.mark.parametrize(("topology", "way"), [("ring", ["n0-n1", "n1-n2"]), ("torus", ["n0-n2"])])
@@ -46,19 +53,24 @@ def test_through_switches_every_node_hears_every_other(make: Make, topology: str
 
 def test_a_link_keeps_its_bandwidth_also_when_it_changes(make: Make, transfer: Transfer) -> None:
     cluster = make(2, bandwidth="200Mbit/s")
-    assert 0.9 < 25 * transfer(cluster, "n0", "n1", 5 * MB) / 5 < 1.5
+    assert 0.9 < 25 * fastest(transfer, cluster, "n0", "n1", 5 * MB) / 5 < 1.25
     cluster.link("n0", "n1").set(bandwidth="40Mbit/s")
-    assert 0.9 < 5 * transfer(cluster, "n1", "n0", 2 * MB) / 2 < 1.5
+    assert 0.9 < 5 * fastest(transfer, cluster, "n1", "n0", 2 * MB) / 2 < 1.25
     assert repr(cluster.link("n0")) == "Link(n0-s0: 40 Mbit/s)"
+    cluster.link("n0").set(bandwidth=None)
+    cluster.link("n1").set(bandwidth=None)
+    assert fastest(transfer, cluster, "n0", "n1", 5 * MB) < 5 / 25
+    cluster.link("n0").set(bandwidth="40Mbit/s")
+    assert 0.9 < 5 * fastest(transfer, cluster, "n0", "n1", 2 * MB) / 2 < 1.25
     shown = cluster._repr_html_()
     assert all(word in shown for word in ("n0-s0", "40 Mbit/s", "10.71.0.2", "MiB"))
 
 
 def test_the_uplink_is_what_an_oversubscribed_tree_lacks(make: Make, transfer: Transfer) -> None:
     cluster = make(4, "tree", "400Mbit/s", leaf_size=2, oversubscription=8)
-    near, far = (transfer(cluster, "n0", to, 2 * MB) for to in ("n1", "n2"))
+    near, far = (fastest(transfer, cluster, "n0", to, 2 * MB) for to in ("n1", "n2"))
     assert far > 2.5 * near  # 100 Mbit/s rather than 400
-    assert 0.9 < 12.5 * far / 2 < 1.5
+    assert 0.85 < 12.5 * far / 2 < 1.25
 
 
 def test_a_cut_link_stalls_a_transfer_and_a_healed_one_lets_it_go_on(make: Make, transfer: Transfer) -> None:
@@ -78,7 +90,7 @@ def test_a_cut_link_stalls_a_transfer_and_a_healed_one_lets_it_go_on(make: Make,
     assert repr(link) == "Link(n0-n1: cut)"
     link.heal()
     thread.join(30)
-    assert took[0] > 3 / 6.25 + 0.8
+    assert took[0] > 3 / 6.25 + 0.7
     assert repr(link) == "Link(n0-n1: 50 Mbit/s)"
 
 
@@ -163,3 +175,19 @@ def test_without_netem_the_cluster_says_that_latency_is_not_shaped(
 def test_what_makes_no_cluster_is_a_sentence(bad: dict) -> None:
     with pytest.raises(LabkitError):
         labkit.cluster(**bad)
+
+
+def test_tc_understands_what_it_is_told_of_latency_and_loss(make: Make) -> None:
+    cluster = make(2, "ring")
+    words = shaping.command("eth0", Shape(125e6, 1e-3, 0.01), netem=True).split()
+    done = cluster.call("n0", ["tc", *words], env={**os.environ, "PATH": build.search_path()})
+    if cluster.handle.netem:
+        assert done.returncode == 0
+        assert _there_and_back(cluster) > 1e-3
+    else:  # the words are right, and the kernel is what lacks it
+        assert "qdisc kind is unknown" in done.stderr
+
+
+def _there_and_back(cluster: Cluster) -> float:
+    ask = "from socket import *; from time import *; t = time(); socket().connect_ex(('n1', 9)); print(time() - t)"
+    return float(cluster.call("n0", [sys.executable, "-c", ask]).stdout)

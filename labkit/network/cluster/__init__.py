@@ -4,3 +4,10 @@ From the ground up: `plan` and `topologies` say what is to be built, `shaping`, 
 `keeper` holds it, `handle` talks to the keeper, `run` has torchrun start ranks in the nodes, `machine` is what a
 learner holds.
 """
+
+import sys
+
+from labkit.errors import LabkitError
+
+if sys.platform == "win32":
+    raise LabkitError("Virtual clusters need Linux: on Windows, run the notebook inside WSL2.")

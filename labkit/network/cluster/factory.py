@@ -41,7 +41,8 @@ def cluster(
     topology : {"switch", "tree", "ring", "torus"}
         One switch; two levels of switches; nodes wired to nodes in one or two dimensions.
     bandwidth : float or str, optional
-        Of every node's cable, each way: ``"1Gbit/s"``, or bytes/s. Headers count, as on a real wire.
+        Of every node's cable, each way: ``"1Gbit/s"``, or bytes/s. Headers count, as on a real wire. After a pause
+        a first burst, of 1 ms or 128 KiB, passes at once, so small messages are faster than the line.
     latency : float or str, optional
         Of every cable, one way: ``"50us"``. Needs a kernel with netem; without it, the cluster's ``note`` says so.
     loss : float or str

@@ -27,13 +27,13 @@ def command(device: str, shape: Shape, netem: bool) -> str:
     if shape.cut:
         return f"{head} blackhole"
     if netem and (shape.latency or shape.loss):
-        return f"{head} handle 1: netem{_netem(shape)}"
+        return f"{head} netem{_netem(shape)}"
     if shape.bandwidth is None:
-        return f"{head} handle 1: pfifo limit 1000"
+        return f"{head} pfifo limit 1000"
     rate = shape.bandwidth
     burst = max(_LEAST_BURST, round(rate * _BURST_S))
     limit = max(_LEAST_QUEUE, round(rate * _QUEUE_S))
-    return f"{head} handle 1: tbf rate {round(8 * rate)}bit burst {burst} limit {limit}"
+    return f"{head} tbf rate {round(8 * rate)}bit burst {burst} limit {limit}"
 
 
 def _netem(shape: Shape) -> str:

@@ -124,34 +124,32 @@ def _measure_rank(over: str, size: int, rounds: int) -> list[tuple[int, int, flo
 
     measure = _over_loopback if over == "loopback" else _over_shared_memory
     me, found = dist.get_rank(), []
+    group = dist.new_group(backend="gloo")  # over NCCL it would be the GPUs that are measured
     for source in range(dist.get_world_size()):
         for to in range(dist.get_world_size()):
             dist.barrier()
             if source != to and me in (source, to):
-                seconds, wait = measure(to if me == source else source, me == source, size, rounds)
+                seconds, wait = measure(to if me == source else source, me == source, size, rounds, group)
                 if me == source:
                     found.append((source, to, size / seconds, wait))
     return found
 
 
-def _over_loopback(other: int, sending: bool, size: int, rounds: int) -> tuple[float, float]:
+def _over_loopback(other: int, sending: bool, size: int, rounds: int, group: Any) -> tuple[float, float]:
     """Seconds of a message of `size` bytes, less the latency, and the latency: by answers of 8 bytes."""
     import torch
     import torch.distributed as dist
 
-    device = torch.device("cuda", torch.cuda.current_device()) if dist.get_backend() == "nccl" else "cpu"
-    large = torch.zeros(size, dtype=torch.uint8, device=device)
-    small = torch.zeros(_SMALL, dtype=torch.uint8, device=device)
+    large, small = (torch.zeros(count, dtype=torch.uint8) for count in (size, _SMALL))
 
     def there_and_back(message: Any) -> float:
         began = time.perf_counter()
         if sending:
-            dist.send(message, other)
-            dist.recv(small, other)
-            float(small[0])  # a GPU answers before it has received
+            dist.send(message, other, group)
+            dist.recv(small, other, group)
         else:
-            dist.recv(message, other)
-            dist.send(small, other)
+            dist.recv(message, other, group)
+            dist.send(small, other, group)
         return time.perf_counter() - began
 
     return _both(there_and_back, large, small, rounds)
@@ -165,11 +163,11 @@ def _both(there_and_back: Callable[[Any], float], large: Any, small: Any, rounds
     return max(seconds - latency, 1e-9), latency
 
 
-def _over_shared_memory(other: int, sending: bool, size: int, rounds: int) -> tuple[float, float]:
+def _over_shared_memory(other: int, sending: bool, size: int, rounds: int, group: Any) -> tuple[float, float]:
     """The same through memory that both have mapped: a copy in, a flag, a copy out, a flag back."""
     import numpy as np
 
-    memory = _shared(other, sending, _LINE + size)
+    memory = _shared(other, sending, _LINE + size, group)
     flag = np.frombuffer(memory, np.int64, 1)
     box = np.frombuffer(memory, np.uint8, size, _LINE)
     own = np.ones(size, np.uint8)
@@ -196,7 +194,7 @@ def _until(flag: Any, value: int) -> int:
     return value
 
 
-def _shared(other: int, sending: bool, size: int) -> mmap.mmap:
+def _shared(other: int, sending: bool, size: int, group: Any) -> mmap.mmap:
     """Memory that sender and receiver both map; it has no name, so that nothing can be left behind."""
     import torch
     import torch.distributed as dist
@@ -206,16 +204,16 @@ def _shared(other: int, sending: bool, size: int) -> mmap.mmap:
         file = os.memfd_create("labkit-peers")
         os.ftruncate(file, size)
         told[:] = torch.tensor([os.getpid(), file])
-        dist.send(told, other)
+        dist.send(told, other, group)
         memory = mmap.mmap(file, size)
-        dist.recv(told, other)  # it is open over there
+        dist.recv(told, other, group)  # it is open over there
         os.close(file)
         return memory
-    dist.recv(told, other)
+    dist.recv(told, other, group)
     file = os.open(f"/proc/{int(told[0])}/fd/{int(told[1])}", os.O_RDWR)
     memory = mmap.mmap(file, size)
     os.close(file)
-    dist.send(told, other)
+    dist.send(told, other, group)
     return memory
 
 

@@ -30,15 +30,17 @@ def collective_bandwidth(report: BandwidthReport, link: str | float | None = Non
             traces.append(_model(fits[kind], report, colour))
     layout = {
         "xaxis": theme.axis("size of the message", **_sizes([row.size_bytes for row in report.rows])),
-        "yaxis": theme.axis("bus bandwidth, GB/s", type="log", dtick=1),
+        "yaxis": theme.axis("bus bandwidth, bytes/s", type="log", dtick=1, exponentformat="SI"),
         **_limit(report, link),
     }
-    return theme.figure(traces, layout, f"{report.where} (measured)", height=520)
+    return theme.figure(
+        traces, layout, f"{report.where} (measured; dotted: alpha-beta model fitted)", height=520
+    )
 
 
 def _measured(report: BandwidthReport, colour: str, dashed: bool) -> dict[str, Any]:
     rows, first = report.rows, report.rows[0]
-    middle = [row.bus_bandwidth / 1e9 for row in rows]
+    middle = [row.bus_bandwidth for row in rows]
     return {
         "type": "scatter",
         "mode": "lines+markers",
@@ -55,7 +57,7 @@ def _measured(report: BandwidthReport, colour: str, dashed: bool) -> dict[str, A
         },
         "line": {"color": colour, "width": 2, "dash": "dash" if dashed else "solid"},
         "marker": {"size": 7, "symbol": "circle-open" if dashed else "circle"},
-        "hovertemplate": "%{x} B: %{y:.3g} GB/s<extra>measured</extra>",
+        "hovertemplate": "%{x} B: %{y:.3s}B/s<extra>measured</extra>",
     }
 
 
@@ -68,9 +70,9 @@ def _model(one: Fit, report: BandwidthReport, colour: str) -> dict[str, Any]:
         "showlegend": False,
         "legendgroup": f"{one.operation} {one.implementation}",
         "x": sizes,
-        "y": [factor * size / modelled(one, size, report.ranks) / 1e9 for size in sizes],
+        "y": [factor * size / modelled(one, size, report.ranks) for size in sizes],
         "line": {"color": colour, "width": 1, "dash": "dot"},
-        "hovertemplate": f"{one.operation}, {one.implementation}: %{{y:.3g}} GB/s<extra>modelled</extra>",
+        "hovertemplate": f"{one.operation}, {one.implementation}: %{{y:.3s}}B/s<extra>modelled</extra>",
     }
 
 
@@ -86,11 +88,11 @@ def _limit(report: BandwidthReport, link: str | float | None) -> dict[str, Any]:
         "xref": "paper",
         "x0": 0,
         "x1": 1,
-        "y0": rate / 1e9,
-        "y1": rate / 1e9,
+        "y0": rate,
+        "y1": rate,
         "line": look,
     }
-    words = {"text": said, "xref": "paper", "x": 0, "xanchor": "left", "y": log10(rate / 1e9)}
+    words = {"text": said, "xref": "paper", "x": 0, "xanchor": "left", "y": log10(rate)}
     return {"shapes": [line], "annotations": [{**words, "yanchor": "bottom", "showarrow": False}]}
 
 

@@ -6,19 +6,24 @@ from typing import Any
 
 from labkit.hardware.units import show_time
 from labkit.network.peers import PeerMatrix
-from labkit.network.splitting import Split
+from labkit.network.splitting import Piece, Split
 from labkit.network.training.schedules import Schedule
 from labkit.widgets import theme
 
 
 def split_view(split: Split) -> Any:
     """Pieces of work over time; what is empty at the end of a row is waiting."""
-    bars = [(one.worker, one.start, one.end, f"items {one.first} to {one.last - 1}") for one in split.pieces]
+    bars = [(one.worker, one.start, one.end, _items(one)) for one in split.pieces]
     names = [f"worker {worker}" for worker in range(split.workers)]
     took = f"{show_time(split.seconds)}, imbalance {split.imbalance:.2f}"
     layout = _layout(names, f"seconds, {split.how}")
-    traces = [_bars(bars, "work", theme.BLUE, names)]
+    traces = [_bars(bars, "items", theme.BLUE, names)]
     return theme.figure(traces, layout, f"{split.policy}: {took} ({split.how})", 200 + 40 * split.workers)
+
+
+def _items(piece: Piece) -> str:
+    """The first item, and the last one where there are several."""
+    return str(piece.first) if piece.last - piece.first == 1 else f"{piece.first} to {piece.last - 1}"
 
 
 def pipeline_view(schedule: Schedule, forward: float = 1.0, backward: float = 2.0) -> Any:
@@ -49,10 +54,16 @@ def peer_view(peers: PeerMatrix) -> Any:
         "texttemplate": "%{z:.3g}",
         "colorscale": [[0, "rgba(63,143,210,0.15)"], [1, theme.BLUE]],
         "zmin": 0,
+        "zmax": max((rate for row in rates for rate in row if rate), default=1),
+        "xgap": 2,
+        "ygap": 2,
         "colorbar": {"title": {"text": "GB/s"}},
         "hovertemplate": "%{y} to %{x}: %{z:.3g} GB/s, %{customdata}<extra></extra>",
     }
-    layout = {"xaxis": theme.axis("to"), "yaxis": theme.axis("from", autorange="reversed")}
+    layout = {
+        "xaxis": theme.axis("to", showgrid=False),
+        "yaxis": theme.axis("from", autorange="reversed", showgrid=False),
+    }
     return theme.figure([trace], layout, f"GB/s one way ({peers.label})", 260 + 40 * len(peers.names))
 
 

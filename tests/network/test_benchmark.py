@@ -166,7 +166,7 @@ def test_the_figure_has_the_limit_of_the_link(report: Any, require: Callable[...
     from labkit.widgets.collective_bandwidth import collective_bandwidth
 
     figure = collective_bandwidth(report, link="1Gbit/s")
-    assert figure.layout.shapes[0].y0 == pytest.approx(0.125)
+    assert figure.layout.shapes[0].y0 == pytest.approx(0.125e9)
     assert "1 Gbit/s" in figure.layout.annotations[0].text
     assert len(figure.data) == 26
     assert figure.data[0].name == "all_reduce, torch"

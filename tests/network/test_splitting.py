@@ -109,6 +109,18 @@ def test_on_real_ranks(world: World) -> None:
     assert repr(queue) == "Split(dynamic: 3 workers, 24 pieces, measured)"
 
 
+def test_who_is_done_is_seen_to_wait(world: World) -> None:
+    def uneven() -> None:
+        from labkit.network import rank_context
+
+        rank = rank_context().rank
+        run_split(lambda item: time.sleep(0.05 * rank), 8, "static")
+
+    timeline = world(2).run(uneven, trace=True).timeline()
+    waited = [timeline.spent(rank)["wait"] for rank in range(2)]
+    assert waited[0] > 0.15 > waited[1]
+
+
 def test_the_figures(require: Callable[..., None]) -> None:
     require("lab")
     require("torch")

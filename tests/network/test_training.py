@@ -102,6 +102,22 @@ def test_equal_to_serial_with_uneven_batches(
         assert [rank["promised"] for rank in found] == [elements[0] * 8] * 2  # 2 (p - 1)/p of the bytes
 
 
+def test_a_rank_without_samples_takes_part(world: World) -> None:
+    def gradient() -> float:
+        import torch
+        from torch import nn
+
+        from labkit.network import rank_context
+        from labkit.network.training import DataParallel, share_of_mean
+
+        model = DataParallel(nn.Linear(1, 1, bias=False))
+        x = torch.tensor([[1.0], [2.0], [6.0]])[: 3 * (1 - rank_context().rank)]
+        share_of_mean(model(x).sum(), len(x)).backward()
+        return model.module.weight.grad.item()
+
+    assert world(2).run(gradient) == [pytest.approx(3)] * 2
+
+
 def test_the_first_bucket_leaves_before_the_last_gradient(world: World) -> None:
     early, late = (world(2).run(_train, [2, 2], 400, overlap)[0]["log"] for overlap in (True, False))
     gradients = [i for i, (what, _) in enumerate(early) if what == "gradient"]

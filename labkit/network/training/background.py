@@ -9,6 +9,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from labkit.network.p2p import endpoint
@@ -29,9 +30,6 @@ class Handle:
         if self._error is not None:
             raise self._error
 
-    def done(self) -> bool:
-        return self._done.is_set()
-
     def _finish(self, error: BaseException | None) -> None:
         self._error = error
         self._done.set()
@@ -40,34 +38,25 @@ class Handle:
 class Background:
     """``start(ring_all_reduce, tensor)`` returns at once; ``handle.wait()`` when the result is needed.
 
-    With NCCL the collective is started on a stream of its own instead, by the thread that calls.
+    A rank has one, `background`: two would talk across each other. With NCCL, torch's own asynchronous
+    collectives are what to use: they run on a stream of their own.
     """
 
     def __init__(self) -> None:
-        self._jobs: queue.SimpleQueue[tuple[Handle, Callable[..., Any], tuple[Any, ...]] | None]
+        self._jobs: queue.SimpleQueue[tuple[Handle, Callable[..., Any], tuple[Any, ...]]]
         self._jobs = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
+        here = endpoint()
+        threading.Thread(target=self._work, args=(here,), name="labkit-background", daemon=True).start()
 
     def start(self, collective: Callable[..., Any], *args: Any) -> Handle:
         """Queue a collective behind those already started; all ranks start the same ones in the same order."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="labkit-background", daemon=True)
-            self._thread.start()
         handle = Handle()
         self._jobs.put((handle, collective, args))
         return handle
 
-    def close(self) -> None:
-        """End the thread, after what has been started."""
-        if self._thread is not None:
-            self._jobs.put(None)
-            self._thread.join()
-            self._thread = None
-
-    def _work(self) -> None:
-        here: Any = endpoint()
-        while (job := self._jobs.get()) is not None:
-            handle, collective, args = job
+    def _work(self, here: Any) -> None:
+        while True:
+            handle, collective, args = self._jobs.get()
             began = time.time_ns()
             try:
                 collective(*args)
@@ -79,14 +68,17 @@ class Background:
                 handle._finish(None)
 
 
+@cache
+def background() -> Background:
+    """The one of this rank."""
+    return Background()
+
+
 class StreamHandle:
-    """torch's own asynchronous work, with the division of labour of `Handle`."""
+    """torch's own asynchronous work, to be waited for like a `Handle`."""
 
     def __init__(self, work: Any):
         self._work = work
 
     def wait(self) -> None:
         self._work.wait()
-
-    def done(self) -> bool:
-        return bool(self._work.is_completed())

@@ -21,7 +21,7 @@ from labkit.errors import LabkitError
 from labkit.hardware.units import parse
 from labkit.network.collectives import binomial_broadcast, ring_all_reduce
 from labkit.network.p2p import endpoint, flat
-from labkit.network.training.background import Background, Handle, StreamHandle
+from labkit.network.training.background import Handle, StreamHandle, background
 from labkit.network.training.buckets import Bucket, assign
 
 
@@ -70,7 +70,6 @@ class DataParallel(nn.Module):
         self.by = by or ("torch" if dist.get_backend() == "nccl" else "labkit")
         self.buckets = assign(module.named_parameters(), parse(bucket, "size"))
         self.log: list[Happened] = []
-        self._background = Background()
         self._syncing = True
         self._running = False
         self._next = 0
@@ -144,7 +143,7 @@ class DataParallel(nn.Module):
     def _all_reduce(self, tensor: torch.Tensor) -> Handle | StreamHandle:
         if self.by == "torch":
             return StreamHandle(dist.all_reduce(tensor, async_op=True))
-        return self._background.start(ring_all_reduce, tensor)
+        return background().start(ring_all_reduce, tensor)
 
     def _finish(self) -> None:
         """The backward pass has ended: wait for all buckets and copy the averages back."""

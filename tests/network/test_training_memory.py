@@ -19,9 +19,8 @@ from labkit.network.memory_model import (
 @pytest.mark.parametrize(("stage", "gigabytes"), [(0, 120), (1, 31.4), (2, 16.6), (3, 1.9)])
 def test_the_figures_of_the_zero_paper(stage: int, gigabytes: float) -> None:
     """7.5 billion parameters on 64 GPUs, mixed precision, Adam (figure 1 there)."""
-    assert training_memory(7.5e9, zero_stage=stage, ranks=64).total / 1e9 == pytest.approx(
-        gigabytes, rel=0.01
-    )
+    total = training_memory(7.5e9, zero_stage=stage, ranks=64).total
+    assert total / 1e9 == pytest.approx(gigabytes, rel=0.02)
 
 
 def test_the_lowest_stage_that_fits() -> None:

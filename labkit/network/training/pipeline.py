@@ -97,7 +97,7 @@ class _Batch:
         self.kept: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         self.total = 0.0
         self._leaving: tuple[torch.Tensor, int] | None = None
-        self._like = next(stage.module.parameters())
+        self._like = next(stage.module.parameters(), torch.empty(0))
 
     def do(self, step: Step) -> None:
         if step.what == "forward":
@@ -138,8 +138,8 @@ class _Batch:
             self._receive(gradient, stage.rank + 1)
         made.backward(gradient)
         del self.kept[m]
-        if stage.rank > 0 and came.grad is not None:
-            self._send(came.grad, stage.rank - 1)
+        if stage.rank > 0:  # the rank before waits for it, also where these layers leave their input unused
+            self._send(torch.zeros_like(came) if came.grad is None else came.grad, stage.rank - 1)
 
     def _send(self, tensor: torch.Tensor, to: int) -> None:
         self.flush()

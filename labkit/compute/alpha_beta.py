@@ -32,9 +32,8 @@ def fit(curve: Curve) -> Move:
     (alpha, slope), *_ = np.linalg.lstsq(terms, np.ones(len(sizes)), rcond=None)
     if alpha < 0:
         alpha, slope = 0.0, float(terms[:, 1].sum() / (terms[:, 1] ** 2).sum())
-    return Move(
-        curve.label, float(alpha), float(1 / slope), curve.how, f"fitted to {len(sizes)} sizes, {curve.on}"
-    )
+    basis = f"fitted to {len(sizes)} sizes, {curve.how} on {curve.on}"
+    return Move(f"{curve.label}, fitted", float(alpha), float(1 / slope), "modelled", basis)
 
 
 def memory_copies(sizes: Sequence[int]) -> Curve:
@@ -58,9 +57,9 @@ def file_reads(folder: str | os.PathLike[str], sizes: Sequence[int], cached: boo
     """
     target = bytearray(max(sizes))
     seconds = [_file_read(Path(folder) / f"{size}.bin", size, target, cached) for size in sizes]
-    where = "the cache of the operating system" if cached else "the disk behind this folder"
+    where = "this machine, from the cache" if cached else "this machine's disk"
     label = "file, cached" if cached else "file, from the disk"
-    return Curve(label, "measured", f"this machine, {where}", tuple(sizes), tuple(seconds))
+    return Curve(label, "measured", where, tuple(sizes), tuple(seconds))
 
 
 def _file_read(path: Path, size: int, target: bytearray, cached: bool) -> float:

@@ -18,15 +18,13 @@ class ReadMeter:
         return self._process is not None
 
     def rates(self) -> dict[str, float]:
-        """``"files (MB/s)"``, whatever they come from, and of these ``"disk (MB/s)"``; empty where nothing counts."""
+        """``"files (GB/s)"``, whatever they come from, and of these ``"disk (MB/s)"``; empty where nothing counts."""
         before, self._before = self._before, self._now()
         seconds = self._before[0] - before[0]
         if not self.available or seconds <= 0:
             return {}
-        files, disk = (
-            1e-6 * (new - old) / seconds for old, new in zip(before[1:], self._before[1:], strict=True)
-        )
-        return {"files (MB/s)": files, "disk (MB/s)": disk}
+        files, disk = ((new - old) / seconds for old, new in zip(before[1:], self._before[1:], strict=True))
+        return {"files (GB/s)": files / 1e9, "disk (MB/s)": disk / 1e6}
 
     def _now(self) -> tuple[float, int, int]:
         counts = self._process.io_counters() if self._process is not None else None

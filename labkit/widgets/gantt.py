@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
-from labkit.compute.device_model.operations import HOST, HOST_WAIT
+from labkit.compute.device_model.operations import HOST, HOST_WAIT, Operation, Wait
 from labkit.compute.device_model.timeline import ENGINES, Timeline
 from labkit.hardware.catalog import gpu
 from labkit.hardware.units import show_time
@@ -12,6 +13,7 @@ from labkit.widgets import theme
 
 MAX_BARS = 400
 MAX_ARROWS = 60
+MAX_NAMED = 8  # streams in the legend; more would only fill the page
 _DRAWN = ("event", "host", "default stream")
 # A red marker on every bar that may touch bytes too early.
 _WARNING = {"symbol": "triangle-up", "size": 13, "color": theme.RED, "line": {"width": 1, "color": "white"}}
@@ -37,11 +39,14 @@ def gantt(timeline: Timeline, title: str = "", arrows: bool = True) -> Any:
         "barmode": "overlay",
         "xaxis": theme.axis(f"milliseconds, {timeline.how}", rangemode="tozero"),
         "yaxis": theme.axis("", categoryorder="array", categoryarray=rows[::-1], showgrid=False),
-        "legend": {"orientation": "h", "x": 0, "y": -0.3, "yanchor": "top"},
+        "legend": {"orientation": "h", "x": 0, "y": 0, "yref": "container", "yanchor": "bottom"},
+        "showlegend": len(timeline.streams) <= MAX_NAMED,
+        "margin": {"l": 64, "r": 24, "t": 76, "b": 96},
     }
     if arrows:
         layout["annotations"] = _arrows(timeline)
-    return theme.figure(traces, layout, _title(timeline, title), height=230 + 46 * len(rows))
+    figure = theme.figure(traces, layout, _title(timeline, title), height=236 + 48 * len(rows))
+    return figure.update_layout(title={"yanchor": "top", "y": 0.96})
 
 
 def _title(timeline: Timeline, title: str) -> str:
@@ -49,7 +54,7 @@ def _title(timeline: Timeline, title: str) -> str:
     found = len(timeline.hazards)
     hazards = f", {found} hazard{'' if found == 1 else 's'}" if found else ""
     said = f"{show_time(timeline.seconds)} {timeline.how} on {name}{hazards}"
-    return f"{title}: {said}" if title else said
+    return f"{escape(title)}<br><sup>{said}</sup>" if title else said
 
 
 def _bars(timeline: Timeline) -> list[dict[str, Any]]:
@@ -75,6 +80,7 @@ def _group(timeline: Timeline, name: str, members: list[int], colour: str) -> di
         "text": [one.name for one, *_ in chosen],
         "textposition": "inside",
         "insidetextanchor": "middle",
+        "textangle": 0,
         "textfont": {"color": "white"},
         "constraintext": "inside",
         "width": 0.62,
@@ -106,11 +112,21 @@ def _warnings(timeline: Timeline) -> list[dict[str, Any]]:
 def _arrows(timeline: Timeline) -> list[dict[str, Any]]:
     found = []
     for one in timeline.operations[:MAX_BARS]:
-        for wait in one.waits:
+        for wait in _needed(timeline, one):
             other = timeline.operations[wait.on]
             if wait.why in _DRAWN and HOST_WAIT not in (one.kind, other.kind) and one.engine != other.engine:
                 found.append(_arrow(timeline, wait.on, one.number))
     return found[:MAX_ARROWS]
+
+
+def _needed(timeline: Timeline, one: Operation) -> list[Wait]:
+    """What an operation waits for, without what one of the others waits for already."""
+    every = [timeline.operations[wait.on] for wait in one.waits]
+    return [
+        wait
+        for wait, first in zip(one.waits, every, strict=True)
+        if not any(timeline.order.ordered(first, other) for other in every)
+    ]
 
 
 def _arrow(timeline: Timeline, first: int, second: int) -> dict[str, Any]:

@@ -8,11 +8,13 @@ from typing import Any
 from labkit.compute.device_model.moves import Move
 from labkit.compute.device_model.unified import FAULT_S, Touch
 from labkit.compute.pipeline import Fed
+from labkit.hardware.catalog import gpu
 from labkit.hardware.units import show_bytes
 from labkit.widgets import theme
 from labkit.widgets.figures import DASHES
 
 _POWERS = range(0, 31, 5)
+_BELOW = {"orientation": "h", "x": 0, "y": 0, "yref": "container", "yanchor": "bottom"}
 
 
 def rates(moves: Sequence[Move], title: str) -> Any:
@@ -24,9 +26,10 @@ def rates(moves: Sequence[Move], title: str) -> Any:
     layout = {
         "xaxis": theme.axis("bytes in one move", **_powers_of_two()),
         "yaxis": theme.axis("bytes/s", type="log", exponentformat="SI", dtick=1),
-        "legend": {"orientation": "h", "x": 0, "y": -0.2, "yanchor": "top"},
+        "legend": _BELOW,
+        "margin": {"l": 64, "r": 24, "t": 56, "b": 60 + 13 * len(moves)},
     }
-    return theme.figure(traces, layout, title, height=520)
+    return theme.figure(traces, layout, title, height=460 + 13 * len(moves))
 
 
 def _rate(move: Move, sizes: Sequence[float], colour: str) -> list[dict[str, Any]]:
@@ -65,7 +68,7 @@ def _powers_of_two() -> dict[str, Any]:
 def touches(costs: Mapping[str, Touch], title: str) -> Any:
     """A bar for each way of using unified memory: milliseconds of waiting for faults and of moving bytes, modelled."""
     names = list(costs)
-    card = next(iter(costs.values())).on
+    card = gpu(next(iter(costs.values())).on).name
     moving = [1e3 * (touch.seconds - _waiting(touch)) for touch in costs.values()]
     waiting = [1e3 * _waiting(touch) for touch in costs.values()]
     said = [f"{touch.faults:,} faults, {show_bytes(touch.bytes)} moved" for touch in costs.values()]
@@ -114,6 +117,7 @@ def _stacked(traces: list[dict[str, Any]], axis: str, title: str, rows: int) -> 
         "barmode": "stack",
         "xaxis": theme.axis(axis),
         "yaxis": theme.axis("", autorange="reversed"),
-        "legend": {"orientation": "h", "x": 0, "y": -0.35, "yanchor": "top", "traceorder": "normal"},
+        "legend": {**_BELOW, "traceorder": "normal"},
+        "margin": {"l": 64, "r": 24, "t": 56, "b": 96},
     }
-    return theme.figure(traces, layout, title, height=220 + 38 * rows)
+    return theme.figure(traces, layout, title, height=200 + 38 * rows)

@@ -2,7 +2,8 @@
 
 The counts are exact for the rules stated here; the times are modelled. A page lives on the host or on the device. A
 touch from the other side is a page fault: the toucher stops, the driver moves the page, and with it those of its
-``group`` of neighbours (pages 0 to 7, 8 to 15, ...) that the same touch wants. Prefetching moves all pages at once, without a fault.
+``group`` of neighbours (pages 0 to 7, 8 to 15, ...) that the same touch wants. Prefetching moves all pages at
+once, without a fault.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ def pipeline(answer: Answer) -> Answer:
     """For ``answer(d, x, y, chunks, chunk_s)``."""
     _labkit_answer = answer
 
-    def _labkit_recorded(size, chunks, chunk_s):  # type: ignore[no-untyped-def]
+    def _labkit_recorded(size, chunks, chunk_s):
         from labkit.course.lessons.l03_record import record_pipeline
 
         return record_pipeline(_labkit_answer, size, chunks, chunk_s)
@@ -41,7 +41,7 @@ def training(answer: Answer) -> Answer:
     """For ``answer(d, x, losses, steps, step_s)``."""
     _labkit_answer = answer
 
-    def _labkit_recorded(size, steps, step_s):  # type: ignore[no-untyped-def]
+    def _labkit_recorded(size, steps, step_s):
         from labkit.course.lessons.l03_record import record_training
 
         return record_training(_labkit_answer, size, steps, step_s)
@@ -60,7 +60,7 @@ def feed(answer: Answer) -> Answer:
     """For ``answer(disk, sample_bytes, worker, workers)``, called once for every worker."""
     _labkit_answer = answer
 
-    def _labkit_recorded(samples, per_shard, workers):  # type: ignore[no-untyped-def]
+    def _labkit_recorded(samples, per_shard, workers):
         from labkit.course.lessons.l03_record import record_feed
 
         return record_feed(_labkit_answer, samples, per_shard, workers)

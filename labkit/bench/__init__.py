@@ -16,7 +16,7 @@ BENCHMARKS = {
     "emulator": "the CUDA emulator against numba's simulator",
     "startup": "import time, memory of a fresh process and of a kernel that has run lesson 01",
     "readers": "readers of pasted reports: MB a second",
-    "monitor": "the live plot: payload and CPU share",
+    "monitor": "the live plot: payload and CPU share; eight stub GPUs, against nvitop",
     "fabric": "the fabric simulator against formulas, bounds, published tables, and the clock",
     "collectives": "collectives over sizes, own and torch's, as nccl-tests prints (has options of its own: --help)",
     "cluster": "virtual nodes: up, all-reduce against its link and against a prediction",

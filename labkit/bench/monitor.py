@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from queue import Empty
 from typing import Any
 
-from labkit.bench import Figure
+from labkit.bench import Figure, monitor_gpus
 from labkit.errors import LabkitError
 
 SERIES = 8
@@ -45,6 +45,7 @@ def figures(quick: bool) -> Iterable[Figure]:
     yield Figure(
         "processor share of a shown monitor", 100 * max(0.0, shown - idle), "%", "at most", 1, detail
     )
+    yield from monitor_gpus.figures(quick)
 
 
 def _start() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 PROVENANCES = ("measured", "emulated", "modelled")
 
@@ -60,9 +60,8 @@ class Series:
         return asdict(self)
 
 
-@dataclass(frozen=True)
-class Reading:
-    """One value of a series, or None and the reason in words."""
+class Reading(NamedTuple):
+    """One value of a series, or None and the reason in words; hundreds are made at every sample."""
 
     series: Series
     value: float | None

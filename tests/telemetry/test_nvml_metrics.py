@@ -78,7 +78,6 @@ print([one.reason for one in nvlink()])
 time.sleep(0.2)
 with open(os.environ["NVML_STUB_SCRIPT"], "a") as script:
     script.write("0 field138 201000\\n0 field139 1000\\n")
-began = time.monotonic()
 print([one.value and 50 < one.value < 1.1e3 or one.reason for one in nvlink()])
 source.close()
 """

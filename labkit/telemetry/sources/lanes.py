@@ -135,10 +135,12 @@ class Lanes(Generic[Result]):
     def _run(self, lane: _Lane) -> None:
         while True:
             with self._changed:
-                lane.current = None
-                self._changed.notify_all()
-                self._changed.wait_for(lambda: lane.pending or lane.ended)
+                if not lane.pending:
+                    lane.current = None
+                    self._changed.notify_all()  # a round may be waiting for this lane
+                    self._changed.wait_for(lambda: lane.pending or lane.ended)
                 if lane.ended:
+                    lane.current = None
                     return
                 number = lane.current = lane.pending.popleft()
                 lane.since = time.monotonic()
@@ -150,6 +152,5 @@ class Lanes(Generic[Result]):
         except Exception:  # the thread serves other jobs too; this one has no result
             _log.debug("a job of a source failed", exc_info=True)
             return
-        with self._changed:
-            self._took[number] = time.monotonic() - since
-            self._results[number] = time.monotonic(), result
+        now = time.monotonic()
+        self._took[number], self._results[number] = now - since, (now, result)

@@ -24,7 +24,7 @@ from labkit.telemetry.traces import FOLDER
 
 REST_S, WORK_S = 3.0, 14.0
 QUIET = 12.0  # per cent of the processor that other programs may take
-ATTEMPTS, PATIENCE_S = 8, 90.0
+ATTEMPTS, PATIENCE_S = 6, 30.0
 LINK_BYTES_S = 6e6  # what the paced link carries: photographs come one by one
 Jobs = list[tuple[str, int]]  # filter, and side of the image in pixels
 

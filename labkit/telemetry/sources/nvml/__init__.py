@@ -102,26 +102,31 @@ class NvmlSource:
             return "", None  # the value can be read without its limit
 
     def _ask_all(self, gpu: Gpu, plan: Plan) -> list[Reading]:
-        return [reading for probe, series in plan for reading in self._ask(gpu, probe, series)]
+        readings: list[Reading] = []
+        for probe, series in plan:
+            try:
+                found = self._refusal(gpu, probe) or probe.read(gpu.handle)
+            except self._nvml.NVMLError as error:
+                found = [why(self._nvml, error)] * len(series)
+            for one, value in zip(series, found, strict=True):
+                readings.append(Reading(one, value) if type(value) in _NUMBERS else _gap(one, value))  # type: ignore[arg-type]
+        return readings
 
-    def _ask(self, gpu: Gpu, probe: Probe, series: tuple[Series, ...]) -> list[Reading]:
+    def _refusal(self, gpu: Gpu, probe: Probe) -> list[str] | None:
+        """Why this GPU need not be asked, for each of the probe's metrics."""
         if gpu.handle is None:
-            return [Reading(one, None, gpu.reason) for one in series]
+            return [gpu.reason] * len(probe.metrics)
         if gpu.sliced and all(metric.whole_gpu for metric in probe.metrics):
-            return [Reading(one, None, IN_MIG) for one in series]
-        nvml = self._nvml
-        try:
-            found = probe.read(gpu.handle)
-        except nvml.NVMLError as error:
-            return [Reading(one, None, why(nvml, error)) for one in series]
-        return [_reading(*pair) for pair in zip(series, found, strict=True)]
+            return [IN_MIG] * len(probe.metrics)
+        return None
 
 
-def _reading(series: Series, found: float | str | None) -> Reading:
-    """A probe gives, for each metric, its value, the reason for its absence, or None: not reported."""
-    if found is None:
-        return Reading(series, None, NOT_REPORTED)
-    return Reading(series, None, found) if isinstance(found, str) else Reading(series, found)
+_NUMBERS = (int, float)
+
+
+def _gap(series: Series, found: float | str | None) -> Reading:
+    """A probe gives the reason for a metric's absence, or None: not reported."""
+    return Reading(series, None, NOT_REPORTED if found is None else str(found))
 
 
 def _late(plan: Plan) -> list[Reading]:

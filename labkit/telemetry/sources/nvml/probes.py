@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from labkit.telemetry.sources.nvml.calls import Counters, Number, Pair
 from labkit.telemetry.sources.nvml.metric import Metric
 from labkit.telemetry.sources.nvml.processes import Processes
 
@@ -47,21 +48,21 @@ class Single:
 def quick_probes(nvml: Any) -> list[Probe]:
     """Those that a driver answers in microseconds; new ones for each GPU, as some remember."""
     return [
-        Single(UTILIZATION, lambda handle: nvml.nvmlDeviceGetUtilizationRates(handle).gpu),
+        Single(UTILIZATION, Pair(nvml, "nvmlDeviceGetUtilizationRates")),
         Single(MEMORY, lambda handle: _memory(nvml, handle)),
-        Single(POWER, lambda handle: _scaled(nvml.nvmlDeviceGetPowerUsage(handle), 1e-3)),
-        Single(TEMPERATURE, lambda handle: nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)),
-        Single(SM_CLOCK, lambda handle: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)),
-        Single(MEMORY_CLOCK, lambda handle: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM)),
+        Power(nvml),
+        Single(TEMPERATURE, Number(nvml, "nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU)),
+        Single(SM_CLOCK, Number(nvml, "nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM)),
+        Single(MEMORY_CLOCK, Number(nvml, "nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_MEM)),
         Slowed(nvml),
-        Single(ENCODER, lambda handle: nvml.nvmlDeviceGetEncoderUtilization(handle)[0]),
-        Single(DECODER, lambda handle: nvml.nvmlDeviceGetDecoderUtilization(handle)[0]),
+        Single(ENCODER, Number(nvml, "nvmlDeviceGetEncoderUtilization", places=2)),
+        Single(DECODER, Number(nvml, "nvmlDeviceGetDecoderUtilization", places=2)),
         Fields(nvml),
     ]
 
 
 def unhurried_probes(nvml: Any) -> list[Probe]:
-    """Those that a driver takes its time for: 20 ms for each direction of PCIe, more for processes."""
+    """Those that take their time, and are asked for less often: 20 ms for each direction of PCIe alone."""
     return [PCIe(nvml), Processes(nvml)]
 
 
@@ -101,8 +102,17 @@ def _slowdown(nvml: Any, handle: Any) -> tuple[str, float]:
     return f"slows down at {limit} °C", float(limit)
 
 
-def _scaled(raw: int, scale: float) -> float | None:
-    return None if raw == NOT_AVAILABLE else scale * raw
+class Power:
+    """Watts, from NVML's milliwatts."""
+
+    metrics = (Metric("power", " power", "W", "gpu power", _power_limit, hidden=False),)
+
+    def __init__(self, nvml: Any):
+        self._ask = Number(nvml, "nvmlDeviceGetPowerUsage")
+
+    def read(self, handle: Any) -> Found:
+        milliwatts = self._ask(handle)
+        return (None if milliwatts == NOT_AVAILABLE else 1e-3 * milliwatts,)
 
 
 class Slowed:
@@ -120,7 +130,8 @@ class Slowed:
             nvml.nvmlClocksThrottleReasonSwPowerCap,
             nvml.nvmlClocksThrottleReasonHwSlowdown | nvml.nvmlClocksThrottleReasonHwPowerBrakeSlowdown,
         )
-        self._ask = nvml.nvmlDeviceGetCurrentClocksThrottleReasons  # the name that all drivers know
+        # The name that all drivers know; newer ones speak of clock event reasons.
+        self._ask = Number(nvml, "nvmlDeviceGetCurrentClocksThrottleReasons", wide=True)
 
     def read(self, handle: Any) -> Found:
         reasons = self._ask(handle)
@@ -138,28 +149,21 @@ class Fields:
     )
 
     def __init__(self, nvml: Any):
-        self._nvml = nvml
-        self._asked = [
+        self._ask = Counters(
+            nvml,
             (nvml.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX, ALL_LINKS),
             (nvml.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX, ALL_LINKS),
-            nvml.NVML_FI_DEV_ECC_SBE_VOL_TOTAL,
-            nvml.NVML_FI_DEV_ECC_DBE_VOL_TOTAL,
-        ]
+            (nvml.NVML_FI_DEV_ECC_SBE_VOL_TOTAL, 0),
+            (nvml.NVML_FI_DEV_ECC_DBE_VOL_TOTAL, 0),
+        )
         self._before: tuple[float, list[int | None]] = (0.0, [None, None])
 
     def read(self, handle: Any) -> Found:
-        fields = self._nvml.nvmlDeviceGetFieldValues(handle, self._asked)
-        sent, received, *errors = [self._value(field) for field in fields]
+        sent, received, *errors = self._ask(handle)
         now = time.monotonic()
         (then, before), self._before = self._before, (now, [sent, received])
         pairs = zip(before, (sent, received), strict=True)
         return [*(_rate(old, new, now - then) for old, new in pairs), *errors]
-
-    def _value(self, field: Any) -> int | None:
-        """Counters come as one of several unsigned types."""
-        if field.nvmlReturn != self._nvml.NVML_SUCCESS:
-            return None
-        return int(field.value.uiVal if field.valueType == 1 else field.value.ullVal)
 
 
 def _rate(old: int | None, new: int | None, seconds: float) -> float | str | None:
@@ -195,7 +199,6 @@ class PCIe:
 
 UTILIZATION = Metric("utilization", "", "%", "gpu", hidden=False)
 MEMORY = Metric("memory", " memory", "%", "gpu memory", _memory_limit, hidden=False, whole_gpu=False)
-POWER = Metric("power", " power", "W", "gpu power", _power_limit, hidden=False)
 TEMPERATURE = Metric("temperature", " temperature", "°C", "gpu temperature", _slowdown)
 SM_CLOCK = Metric("sm_clock", " SM clock", "MHz", "gpu clock")
 MEMORY_CLOCK = Metric("memory_clock", " memory clock", "MHz", "gpu clock")

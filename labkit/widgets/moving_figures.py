@@ -21,8 +21,11 @@ def rates(moves: Sequence[Move], title: str) -> Any:
     """Bytes a second that one move of each size reaches; a ring where it is half of the most, at alpha times beta."""
     sizes = [2 ** (power / 2) for power in range(61)]
     traces = []
-    for move, colour in zip(moves, [*theme.COLOURS, *theme.COLOURS], strict=False):
-        traces += _rate(move, sizes, colour)
+    for number, move in enumerate(moves):
+        again = number >= len(theme.COLOURS)  # the same colours a second time, dotted
+        traces += _rate(
+            move, sizes, theme.COLOURS[number % len(theme.COLOURS)], "dot" if again else DASHES[move.how]
+        )
     layout = {
         "xaxis": theme.axis("bytes in one move", **_powers_of_two()),
         "yaxis": theme.axis("bytes/s", type="log", exponentformat="SI", dtick=1),
@@ -32,10 +35,10 @@ def rates(moves: Sequence[Move], title: str) -> Any:
     return theme.figure(traces, layout, title, height=460 + 13 * len(moves))
 
 
-def _rate(move: Move, sizes: Sequence[float], colour: str) -> list[dict[str, Any]]:
+def _rate(move: Move, sizes: Sequence[float], colour: str, dash: str) -> list[dict[str, Any]]:
     name = f"{move.name} ({move.how})"
     hover = f"%{{x:.3s}}B: %{{y:.3s}}B/s<br>{move.basis}<extra>{name}</extra>"
-    line = {"color": colour, "width": 2, "dash": DASHES[move.how]}
+    line = {"color": colour, "width": 2, "dash": dash}
     curve = {
         "type": "scatter",
         "mode": "lines",

@@ -66,7 +66,8 @@ EXERCISES = (
             "Three facts have to fit each other: what PyTorch was built for, what the driver runs, and what the "
             "card needs. 'Is CUDA available: False' is the complaint, not the cause.",
             "CUDA 11 needs a driver 450 or newer, CUDA 12 one of 525, CUDA 13 one of 580. Volta (V100) is gone "
-            "from CUDA 13, Kepler (K80) from CUDA 12; Ada (RTX 40, L4) and Hopper (H100) came with CUDA 11.8.",
+            "from CUDA 13, Kepler (K80) from CUDA 12; Hopper (H100) came with CUDA 11.8, Blackwell (B200, RTX 50) with "
+            "CUDA 12.8.",
             "Copy the line that names the driver, the build or the card, whichever is at fault, as a whole.",
         ),
         praise="Found, and with the line that proves it.",

@@ -76,7 +76,7 @@ REPORTS = (
     Pasted("driver too old", "2.9.0+cu130", "13.0", "12.2.140", "NVIDIA H100 80GB HBM3", "535.183.01"),
     Pasted("build without CUDA", "2.6.0+cpu", "None", "12.2.140", "NVIDIA L4", "535.183.01"),
     Pasted("build without CUDA", "2.4.0+cpu", "None", "11.8.89", "Tesla T4", "550.54.15"),
-    Pasted("card too new", "1.13.1+cu117", "11.7", "12.4.131", "NVIDIA GeForce RTX 4090", "550.54.15"),
+    Pasted("card too new", "2.5.1+cu124", "12.4", "12.8.61", "NVIDIA GeForce RTX 5090", "570.86.15"),
     Pasted("card too new", "1.12.1+cu113", "11.3", "12.2.140", "NVIDIA H100 80GB HBM3", "535.183.01"),
     Pasted("card too old", "2.9.0+cu130", "13.0", "13.0.48", "Tesla V100-SXM2-32GB", "580.65.06"),
     Pasted("card too old", "2.3.0+cu121", "12.1", "12.1.105", "Tesla K80", "535.183.01"),

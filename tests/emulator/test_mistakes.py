@@ -42,6 +42,17 @@ def test_out_of_bounds_writes_and_second_axes():
         kernel[1, (4, 4)](np.zeros((4, 3)))
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint32, np.uint64])
+def test_an_unsigned_index_never_counts_from_the_end(dtype):
+    index = f"np.{np.dtype(dtype)}(cuda.grid(1)) - one[0]"
+    kernel = define(f"@cuda.jit\ndef f(a, one):\n    a[{index}] = 1\n")
+    with pytest.raises(labkit.KernelError, match=r"thread 0 of block 0 writes a\[18446744073709551615\]"):
+        kernel[1, 4](np.zeros(8), np.ones(1, dtype))
+    found = labkit.inspect(kernel[1, 4], (a := np.zeros(8)), np.ones(1, dtype)).findings
+    assert [f.kind for f in found] == ["out-of-bounds"]
+    assert a.tolist() == [1, 1, 1, 0, 0, 0, 0, 0]
+
+
 def test_a_negative_index_counts_from_the_end_and_is_noted():
     kernel = define("@cuda.jit\ndef f(a, out):\n    i = cuda.grid(1)\n    out[i] = a[i - 1]\n")
     a, out = np.arange(8.0), np.zeros(8)
@@ -107,6 +118,8 @@ UNSUPPORTED = {
     "x = nowhere": "'nowhere', which is not defined",
     "x = y\n    y = 1": "'y' before it is assigned",
     "x = a[0.5]": "'//' instead of '/'",
+    "x = a[a[0] > 1]": r"int\(",
+    "cuda.atomic.add(a, a[0] > 1, 1)": r"int\(",
     "x = a[1, 2]": "2 indices on 'a', which has 1",
     "a.sum()": "attribute 'sum' of an array",
     "return a[0]": "'return' with a value",

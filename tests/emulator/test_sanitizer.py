@@ -244,3 +244,16 @@ def test_a_fresh_device_array_is_uninitialised_until_someone_writes_it():
     copied = cuda.device_array_like(out)
     copied.copy_to_device(out)
     assert findings(body, copied, out) == []
+
+
+@pytest.mark.parametrize(("second", "expected"), [("a[t]", ["race"]), ("np.float32(a[t])", [])])
+def test_calls_of_a_device_function_share_its_shared_memory_unless_their_types_differ(second, expected):
+    reverse = define(
+        "@cuda.jit(device=True)\ndef f(value):\n    s = cuda.shared.array(64, np.float64)\n"
+        "    t = cuda.threadIdx.x\n    s[t] = value\n    cuda.syncthreads()\n    return s[63 - t]\n"
+    )
+    body = "t = cuda.threadIdx.x\nx = reverse(a[t])\n{}out[t] = x - reverse(" + second + ")"
+    a, out = arrays(64)
+    assert [kind for kind, _, _ in findings(body.format(""), a, out, reverse=reverse)] == expected
+    assert findings(body.format("cuda.syncthreads()\n"), a, out, reverse=reverse) == []
+    assert not out.any()

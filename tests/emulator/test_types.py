@@ -109,14 +109,16 @@ def typing_of(context, function, *names: str) -> str | None:
     return str(signature.return_type) if signature else None
 
 
-@pytest.mark.parametrize("function", [min, max])
+@pytest.mark.parametrize("function", [min, max, np.minimum, np.fmax])
 def test_min_and_max_have_numbas_types(function):
     from numba.cuda.descriptor import cuda_target
+
+    name = f"np.{function.__name__}" if isinstance(function, np.ufunc) else function.__name__
 
     for left, right in itertools.product(DTYPES, DTYPES):
         expected = typing_of(cuda_target.typing_context, function, left, right)
         if expected is not None:
-            assert inferred(f"{function.__name__}(x, y)", x=left, y=right) == expected, (left, right)
+            assert inferred(f"{name}(x, y)", x=left, y=right) == expected, (left, right)
 
 
 @pytest.mark.parametrize("expression", UNARY + [f"math.{name}(x)" for name in MATH])
@@ -132,6 +134,10 @@ def test_functions_of_one_number_have_numbas_types(expression):
     [
         "x ** 2",
         "i ** 2",
+        "x ** -1",
+        "x ** 100",
+        "i ** -3",
+        "i ** 100",
         "x * 2.0",
         "x + 1",
         "i + 1",

@@ -17,8 +17,9 @@ import numpy as np
 
 Box = tuple[int, ...]
 
-# Beyond this, results may wrap around in 64 bits: then NumPy computes them, and wraps as the device does.
-SAFE = 2**61
+# What leaves the range of a type wraps around, as on the device: it is no progression any more.
+INT32 = np.iinfo(np.int32)
+INT64 = np.iinfo(np.int64)
 
 
 class Affine:
@@ -38,11 +39,11 @@ class Affine:
 
     @cached_property
     def array(self) -> np.ndarray:
-        """The values of all lanes, int64, in lane order."""
+        """The values of all lanes, int64 (wrapped around where they do not fit), in lane order."""
         shape, strides = self.collapsed
-        total = np.full((), self.base, dtype=np.int64)
+        total = np.full((), wrapped(self.base), dtype=np.int64)
         for axis, (count, stride) in enumerate(zip(shape, strides, strict=True)):
-            steps = np.arange(0, count * stride, stride) if stride else np.zeros(count, dtype=np.int64)
+            steps = np.arange(count, dtype=np.int64) * wrapped(stride)
             total = total + steps.reshape((-1,) + (1,) * (len(shape) - 1 - axis))
         return total.reshape(-1)
 
@@ -78,19 +79,32 @@ class Affine:
     def size(self) -> int:
         return prod(self.shape)
 
-    def _with(self, base: int, strides: Box) -> Affine | np.int64:
-        if any(strides):
-            return Affine(base, strides, self.shape)
-        return np.int64(base)
+    def _with(self, base: int, strides: Box) -> Affine | np.ndarray | np.int64:
+        """The progression as the result of 64-bit arithmetic: one value, or written out where it wraps around."""
+        if not any(strides):
+            return wrapped(base)
+        result = Affine(base, strides, self.shape)
+        return result if result.fits(INT64) else result.array
+
+    def fits(self, limits: np.iinfo) -> bool:
+        """Whether the values of all lanes lie in the range of an integer type."""
+        low, high = self.bounds
+        return int(limits.min) <= low and high <= int(limits.max)
+
+    def difference(self, other: Any) -> tuple[int, int]:
+        """The smallest and the largest of ``self - other`` over the lanes, as whole numbers without end."""
+        if type(other) is Affine:
+            strides = tuple(map(operator.sub, self.strides, other.strides))
+            return Affine(self.base - other.base, strides, self.shape).bounds
+        low, high = self.bounds
+        return low - int(other), high - int(other)
 
     def __add__(self, other: Any) -> Any:
         if type(other) is Affine:
             return self._with(self.base + other.base, tuple(map(operator.add, self.strides, other.strides)))
         if type(other) is np.ndarray:
             return self.array + other
-        if abs(int(other)) > SAFE:
-            return self.array + np.int64(other)
-        return Affine(self.base + int(other), self.strides, self.shape)
+        return self._with(self.base + int(other), self.strides)
 
     __radd__ = __add__
 
@@ -99,15 +113,15 @@ class Affine:
             return self._with(self.base - other.base, tuple(map(operator.sub, self.strides, other.strides)))
         if type(other) is np.ndarray:
             return self.array - other
-        return Affine(self.base - int(other), self.strides, self.shape)
+        return self._with(self.base - int(other), self.strides)
 
     def __rsub__(self, other: Any) -> Any:
         if type(other) is np.ndarray:
             return other - self.array
-        return Affine(int(other) - self.base, tuple(-s for s in self.strides), self.shape)
+        return self._with(int(other) - self.base, tuple(-s for s in self.strides))
 
-    def __neg__(self) -> Affine:
-        return Affine(-self.base, tuple(-s for s in self.strides), self.shape)
+    def __neg__(self) -> Any:
+        return self._with(-self.base, tuple(-s for s in self.strides))
 
     def __invert__(self) -> np.ndarray:
         return ~self.array
@@ -118,15 +132,20 @@ class Affine:
         if type(other) is np.ndarray:
             return self.array * other
         factor = int(other)
-        if max(map(abs, self.bounds)) * abs(factor) > SAFE:
-            return self.array * np.int64(factor)
         return self._with(self.base * factor, tuple(s * factor for s in self.strides))
 
     __rmul__ = __mul__
 
     def astype(self, dtype: Any, copy: bool = True) -> Any:
-        """Wide signed integers hold every index: no need to write the progression out."""
-        return self if dtype == np.int64 or dtype == np.int32 else self.array.astype(dtype)
+        """Wide signed integers hold most indices: no need to write the progression out."""
+        if dtype == np.int64 or (dtype == np.int32 and self.fits(INT32)):
+            return self
+        return self.array.astype(dtype)
+
+
+def wrapped(number: int) -> np.int64:
+    """The number as 64 bits keep it."""
+    return np.int64((number + 2**63) % 2**64 - 2**63)
 
 
 def dense(value: Any) -> Any:
@@ -142,10 +161,7 @@ def _comparison(compare: Callable, at_low: bool) -> Callable:
 
     def method(self: Affine, other: Any) -> Any:
         if type(other) is not np.ndarray:
-            difference = self - other
-            if type(difference) is not Affine:
-                return np.bool_(compare(difference, 0))
-            low, high = difference.bounds
+            low, high = self.difference(other)
             hardest, easiest = (low, high) if at_low else (high, low)
             if compare(hardest, 0):
                 return np.True_
@@ -159,12 +175,9 @@ def _comparison(compare: Callable, at_low: bool) -> Callable:
 def _equality(compare: Callable) -> Callable:
     def method(self: Affine, other: Any) -> Any:
         if type(other) is not np.ndarray:
-            difference = self - other
-            if type(difference) is not Affine:
-                return np.bool_(compare(difference, 0))
-            low, high = difference.bounds
-            if low > 0 or high < 0:
-                return np.bool_(compare(1, 0))
+            low, high = self.difference(other)
+            if low == high or low > 0 or high < 0:
+                return np.bool_(compare(low, 0))
         return compare(self.array, dense(other))
 
     return method

@@ -79,15 +79,17 @@ def array_in(space: str) -> Callable[[Lowering, ast.Call], Value]:
                 node, f"'{ast.unparse(node)}'; give it a shape and a dtype, like (16, 16) and np.float32"
             )
         shape = constant_shape(lo, given["shape"], space)
-        kind = lo.expr(given["dtype"])
-        dtype = as_dtype(kind.value) if isinstance(kind, Static) else None
-        if isinstance(kind, Static) and isinstance(kind.value, str):
-            dtype = np.dtype(kind.value)
+        named = lo.expr(given["dtype"])
+        dtype = as_dtype(named.value) if isinstance(named, Static) else None
+        if isinstance(named, Static) and isinstance(named.value, str):
+            dtype = np.dtype(named.value)
         if dtype is None:
             raise lo.fail(node, f"'{ast.unparse(given['dtype'])}' as a dtype; use np.float32, np.int32, ...")
         dynamic = space == "shared" and shape == (0,)
-        origin = ("dynamic", dtype) if dynamic else (space, shape, dtype, node.lineno)
-        return lo.array(ty.ArrayType(dtype, len(shape), space), "", origin)
+        kind = ty.ArrayType(dtype, len(shape), space)
+        if dynamic:
+            return lo.array(kind, "", ("dynamic", dtype))
+        return lo.static_array(kind, (space, shape, dtype, node.lineno), node)
 
     return lower
 
@@ -160,10 +162,9 @@ def atomic(lo: Lowering, name: str, node: ast.Call) -> Value:
 
 def emit_atomic(lo: Lowering, name: str, element: ArrayRef, values: list[Scalar], node: ast.Call) -> Value:
     keys = lo.element_keys(element)
-    index = "".join(f"{k.code}, " for k in keys)
-    operands = ", ".join(v.code for v in values)
     site = lo.site(node, element.name)
-    code = f"M.atomic({name!r}, {element.code}, ({index}), ({operands},), g, {site}, {lo.unused is not node})"
+    operands = f"({lo.listed(keys)}), ({lo.listed(values)})"
+    code = f"M.atomic({name!r}, {element.code}, {operands}, g, {site}, {lo.unused is not node})"
     return lo.emit(element.type.dtype, code, (*keys, *values), node, "atomic")
 
 

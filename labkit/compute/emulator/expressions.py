@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from labkit.compute.emulator import types as ty
+from labkit.compute.emulator.conversions import caster
 from labkit.compute.emulator.joins import Join
 from labkit.compute.emulator.program import Block, Builder
 from labkit.compute.emulator.source import Source
@@ -43,6 +44,8 @@ COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Eq: "==",
     ast.NotEq: "!=",
 }
+# The largest literal exponent that numba multiplies out.
+MULTIPLIED_OUT = 0x10000
 # Expressions that can be evaluated for every lane, needed or not: they touch no memory and cannot fail.
 PURE = (
     ast.Name,
@@ -127,11 +130,8 @@ class ExpressionLowering(SubscriptLowering):
             return value
         if value.known and dtype.kind in "biuf":
             with np.errstate(all="ignore"):
-                return Scalar(
-                    dtype,
-                    self.b.constant(np.asarray(value.const).astype(dtype)[()]),
-                    _python(value.const, dtype),
-                )
+                number = caster(dtype)(np.asarray(value.const))[()]
+            return Scalar(dtype, self.b.constant(number), number.item())
         return self.emit(dtype, f"cast_{ty.short_name(dtype)}({value.code})", (value,), node, "cast")
 
     def truth(self, value: Value, node: ast.AST) -> Scalar:
@@ -253,16 +253,21 @@ class ExpressionLowering(SubscriptLowering):
         return Scalar(result, self.b.constant(result.type(value)), value, calculated=True)
 
     def power(self, left: Scalar, right: Scalar, result: np.dtype, node: ast.AST) -> Scalar:
-        if right.known and isinstance(right.const, int) and 0 <= right.const <= 64:
-            # numba multiplies out a literal exponent, in the type of the base
+        if right.known and isinstance(right.const, int) and self.multiplied_out(left, right.const):
             result = ty.power_result(left.type)
             base = self.cast(left, result, node)
-            multiplications = max(0, right.const.bit_length() + right.const.bit_count() - 2)
+            # bit_count and bit_length disregard the sign, whose division is one operation more
+            operations = max(0, right.const.bit_length() + right.const.bit_count() - 2) + (right.const < 0)
             return self.emit(
-                result, f"int_power({base.code}, {right.const})", (base,), node, operations=multiplications
+                result, f"int_power({base.code}, {right.const})", (base,), node, operations=operations
             )
         left, right = self.cast(left, result, node), self.cast(right, result, node)
         return self.emit(result, f"power({left.code}, {right.code})", (left, right), node)
+
+    @staticmethod
+    def multiplied_out(base: Scalar, exponent: int) -> bool:
+        """Whether numba multiplies a literal exponent out, in the type of the base; inverses of whole numbers apart."""
+        return abs(exponent) <= MULTIPLIED_OUT and (exponent >= 0 or base.type.kind == "f")
 
     def expr_UnaryOp(self, node: ast.UnaryOp) -> Value:
         value = self.scalar(node.operand)
@@ -301,14 +306,16 @@ class ExpressionLowering(SubscriptLowering):
             assert result is not None
             return result
         # a < b < f(c): the later comparison is made only where the earlier one holds
-        middle = self.hidden_name("middle")
-        self.env[middle] = self.scalar(node.comparators[0])
-        first = ast.Compare(node.left, node.ops[:1], [ast.Name(middle, ast.Load())])
-        rest = ast.Compare(ast.Name(middle, ast.Load()), node.ops[1:], node.comparators[1:])
+        outer, inner = self.hidden_name("outer"), self.hidden_name("inner")
+        self.env[outer], self.env[inner] = self.scalar(node.left), self.scalar(node.comparators[0])
+        first = ast.Compare(ast.Name(outer, ast.Load()), node.ops[:1], [ast.Name(inner, ast.Load())])
+        rest = ast.Compare(ast.Name(inner, ast.Load()), node.ops[1:], node.comparators[1:])
         chain = ast.BoolOp(ast.And(), [first, rest])
         for part in (chain, first, rest):
             ast.copy_location(part, node)
-        return self.expr(ast.fix_missing_locations(chain))
+        held = self.expr(ast.fix_missing_locations(chain))
+        del self.env[outer], self.env[inner]
+        return held
 
     def compare(self, op: ast.cmpop, left: Scalar, right: Scalar, node: ast.AST) -> Scalar:
         symbol = COMPARISONS[type(op)]
@@ -375,11 +382,3 @@ class ExpressionLowering(SubscriptLowering):
             join.arrive(self.env)
         self.env = join.place(node)
         return self.env.pop(name)
-
-
-def _python(value: Any, dtype: np.dtype) -> Any:
-    if dtype.kind == "b":
-        return bool(value)
-    if dtype.kind in "iu":
-        return int(np.asarray(value).astype(dtype))
-    return float(np.asarray(value).astype(dtype))

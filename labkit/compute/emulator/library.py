@@ -56,6 +56,8 @@ COMPLEX = {
     **{n: n for n in ("sqrt", "exp", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh")},
     **{f"a{n}": f"arc{n}" for n in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
 }
+# of a number and NaN: minimum and maximum give NaN, fmin and fmax the number
+CHOICES = {np.minimum: "np.minimum", np.maximum: "np.maximum", np.fmin: "np.fmin", np.fmax: "np.fmax"}
 TESTS = {"isnan", "isinf", "isfinite"}
 
 
@@ -114,14 +116,26 @@ def library_call(lo: Lowering, called: Any, node: ast.Call) -> Value:
         (value,) = positional(lo, node, 1)
         value = lo.cast(value, COMPLEX64 if value.type == COMPLEX64 else np.dtype(np.complex128), node)
         return lo.emit(value.type, f"np.{COMPLEX[name]}({value.code})", (value,), node)
-    if called in (np.absolute, np.minimum, np.maximum):
-        return BUILTINS[{"absolute": "abs", "minimum": "min", "maximum": "max"}[called.__name__]](lo, node)
+    if called is np.absolute:
+        return builtin_abs(lo, node)
+    if isinstance(called, np.ufunc) and called in CHOICES:
+        return choice(lo, CHOICES[called], node)
     shown = ast.unparse(node.func)
     if isinstance(called, FunctionType):
         raise lo.fail(node, f"the plain Python function '{shown}'; decorate it with @cuda.jit(device=True)")
     raise lo.fail(
         node, f"'{shown}'; math.*, abs, min, max, round, NumPy's scalar types and device functions are there"
     )
+
+
+def choice(lo: Lowering, function: str, node: ast.Call) -> Value:
+    """NumPy's minimum and maximum: a whole number is converted to the other's floating type, however narrow."""
+    a, b = positional(lo, node, 2)
+    floats = {v.type for v in (a, b) if v.type.kind == "f"}
+    alone = len(floats) == 1 and "c" not in a.type.kind + b.type.kind
+    dtype = floats.pop() if alone else np.promote_types(a.type, b.type)
+    a, b = lo.cast(a, dtype, node), lo.cast(b, dtype, node)
+    return lo.emit(dtype, f"{function}(dense({a.code}), dense({b.code}))", (a, b), node, "select")
 
 
 def pair(lo: Lowering, name: str, node: ast.Call) -> Value:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -36,6 +37,8 @@ class Lowering(ExpressionLowering):
         self.returns: Join | None = None
         # A call whose result nobody reads: its atomics need not find the old value.
         self.unused: ast.expr | None = None
+        # The types for which numba would compile the function that is being lowered.
+        self.signature: tuple = ()
 
     def expr_Call(self, node: ast.Call) -> Value:
         return lower_call(self, node)
@@ -307,6 +310,21 @@ class Lowering(ExpressionLowering):
 
     # -- device functions -----------------------------------------------------------------------------------------
 
+    def static_array(self, kind: ty.ArrayType, origin: tuple, node: ast.Call) -> ArrayRef:
+        """An array that exists once for each place in a function and each signature of it, however often it is called.
+
+        So a shared array is the same memory in two calls of a device function, and the calls may race.
+        """
+        if kind.space != "shared":
+            return self.array(kind, "", origin)
+        place = (self.source.name, self.source.text, node.lineno, node.col_offset, self.signature)
+        number = self.b.static_arrays.get(place)
+        if number is None:
+            made = self.array(kind, "", origin)
+            self.b.static_arrays[place] = made.number
+            return made
+        return ArrayRef(kind, number, "", ArrayRef.whole(kind.ndim))
+
     def inline(self, source: Source, arguments: list[Value], node: ast.AST) -> Value:
         """Lower a device function in place of its call."""
         if any(source.tree is other.tree for other in self.inlined):
@@ -316,14 +334,15 @@ class Lowering(ExpressionLowering):
                 node,
                 f"{len(arguments)} argument(s) for '{source.name}', which takes {len(source.parameters)}",
             )
-        saved = self.source, self.env, self.loops, self.returns, self.inlined
+        saved = self.source, self.env, self.loops, self.returns, self.inlined, self.signature
         returns = self.returns = Join(self)
         self.source, self.loops, self.inlined = source, [], (*self.inlined, source)
+        self.signature = tuple(type_of(a) for a in arguments)
         self.b.function = source.name
         self.env = dict(zip(source.parameters, arguments, strict=True))
         self.body(source.tree.body)
         returns.arrive({RESULT: Static(None)})
-        self.source, self.env, self.loops, self.returns, self.inlined = saved
+        self.source, self.env, self.loops, self.returns, self.inlined, self.signature = saved
         self.b.function = self.source.name
         merged = returns.place(node)
         if not merged:
@@ -334,6 +353,13 @@ class Lowering(ExpressionLowering):
             if not isinstance(result, (Scalar, Tuple, Static, ArrayRef))
             else result
         )
+
+
+def type_of(value: Value) -> Any:
+    """What numba would call the type of an argument."""
+    if isinstance(value, (Scalar, ArrayRef)):
+        return value.type
+    return tuple(type_of(item) for item in value.items) if isinstance(value, Tuple) else repr(value)
 
 
 def _is_range(node: ast.expr, lowering: Lowering) -> bool:

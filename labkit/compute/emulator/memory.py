@@ -122,6 +122,8 @@ class Memory:
             step = array.steps[axis]
             part = key if step == 1 else key * np.int64(step)
             total = part if total is None else total + part
+        if total is None:
+            total = np.int64(0)  # the only element of an array without dimensions
         if array.copy_size:
             total = total + self.copy_number(array, group) * np.int64(array.copy_size)
         return total
@@ -132,10 +134,10 @@ class Memory:
         return group.block_slot() if array.space == "shared" else group.lane_slot()
 
     def outside(self, array: Array, index: tuple, axis: int, group: Group, site: int, verb: str) -> Any:
-        """Indices that are not all within: negative ones count from the end, as numba's do; others are an error."""
-        key = per_lane(index[axis], group.n).astype(np.int64)
+        """Indices that are not all within: those that count from the end are made good, others are an error."""
         length = array.shape[axis]
-        bad = (key < -length) | (key >= length)
+        key, good = from_the_end(per_lane(index[axis], group.n), length)
+        bad = ~good
         if bad.any():
             lane = int(np.argmax(bad))
             shown = tuple(int(per_lane(k, group.n)[lane]) for k in index)
@@ -179,6 +181,13 @@ def within(key: Any, length: int) -> bool:
         low, high = key.bounds
         return low >= 0 and high < length
     return bool(0 <= key < length)
+
+
+def from_the_end(key: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
+    """Indices as int64, and which of them an axis has: signed ones count from the end below 0, unsigned ones never."""
+    number = key.astype(np.int64)
+    lowest = 0 if key.dtype.kind == "u" else -length
+    return number, (number >= lowest) & (number < length)
 
 
 def per_lane(value: Any, lanes: int) -> np.ndarray:

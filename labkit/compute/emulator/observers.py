@@ -15,7 +15,7 @@ from labkit.compute.emulator.executor import ChunkRun
 from labkit.compute.emulator.geometry import Launch
 from labkit.compute.emulator.group import Group
 from labkit.compute.emulator.kernel import EmulatedKernel, run
-from labkit.compute.emulator.memory import Array, Memory, gather, per_lane, scatter
+from labkit.compute.emulator.memory import Array, Memory, from_the_end, gather, per_lane, scatter
 from labkit.compute.emulator.program import Block, Site
 from labkit.errors import KernelError
 
@@ -101,8 +101,8 @@ class ObservedMemory(Memory):
         good = np.ones(group.n, bool)
         offset = np.zeros(group.n, np.int64)
         for key, length, step in zip(index, array.shape, array.steps, strict=True):
-            number = per_lane(key, group.n).astype(np.int64)
-            good &= (number >= -length) & (number < length)
+            number, there = from_the_end(per_lane(key, group.n), length)
+            good &= there
             offset += np.where(number < 0, number + length, number) * step
         if array.copy_size:
             offset += dense(self.copy_number(array, group)) * array.copy_size

@@ -103,6 +103,7 @@ class Builder:
         self.sites: list[Site] = []
         self.constants: dict[str, Any] = {}
         self.arrays: list[Any] = []
+        self.static_arrays: dict[tuple, int] = {}
         self._constant_names: dict[tuple[str, bytes], str] = {}
         self._temporaries = 0
         self.function = name
@@ -118,6 +119,7 @@ class Builder:
         del self.blocks[blocks:]
         del self.sites[sites:]
         del self.arrays[arrays:]
+        self.static_arrays = {place: n for place, n in self.static_arrays.items() if n < arrays}
         if self.current:
             del self.current.instructions[length:]
 

@@ -11,6 +11,7 @@ import numpy as np
 from labkit.compute.emulator import bits, warp
 from labkit.compute.emulator import types as ty
 from labkit.compute.emulator.affine import Affine, dense
+from labkit.compute.emulator.conversions import caster
 
 
 class Deferred:
@@ -20,15 +21,6 @@ class Deferred:
 
     def __init__(self, value: np.ndarray | Affine):
         self.value = value
-
-
-def caster(dtype: np.dtype) -> Callable[[Any], Any]:
-    """Conversion of any value to ``dtype``; whole-number progressions stay progressions."""
-
-    def cast(value: Any) -> Any:
-        return value.astype(dtype, copy=False)
-
-    return cast
 
 
 def both(a: Any, b: Any) -> Any:
@@ -58,15 +50,19 @@ def in_range(now: Any, stop: Any, step: Any) -> Any:
 
 
 def int_power(base: Any, exponent: int) -> Any:
-    """Repeated multiplication, squaring on the way, as numba unrolls a literal exponent."""
+    """Repeated multiplication, squaring on the way, as numba unrolls a literal exponent; below zero its inverse."""
     base = dense(base)
+    one = base.dtype.type(1)
     result = None
-    while exponent:
-        if exponent & 1:
+    left = abs(exponent)
+    while left:
+        if left & 1:
             result = base if result is None else result * base
         base = base * base
-        exponent >>= 1
-    return base.dtype.type(1) if result is None else result
+        left >>= 1
+    if result is None:
+        return one
+    return one / result if exponent < 0 else result
 
 
 def power(base: Any, exponent: Any) -> Any:
@@ -85,10 +81,12 @@ def exact(value: Any, dtype: np.dtype) -> Any:
 
 
 def minimum(a: Any, b: Any) -> Any:
+    """The smaller; of a number and NaN the number, as the device's ``min`` instruction has it."""
     return np.fmin(dense(a), dense(b))
 
 
 def maximum(a: Any, b: Any) -> Any:
+    """The larger; of a number and NaN the number."""
     return np.fmax(dense(a), dense(b))
 
 
@@ -97,7 +95,7 @@ def absolute(a: Any) -> Any:
 
 
 def to_nearest(a: Any) -> Any:
-    return np.rint(dense(a)).astype(np.int64)
+    return caster(ty.INT64)(np.rint(dense(a)))
 
 
 def elementwise(function: Callable[[float], float]) -> Callable[[Any], Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
@@ -183,7 +184,9 @@ class SubscriptLowering:
 
     def index_number(self, value: Value, key: ast.expr) -> Scalar:
         number = self.need_scalar(value, key)
-        if number.type.kind not in "iub":
+        if number.type == ty.BOOL:
+            raise self.fail(key, "a bool as an index; make a number of it with int(...)")
+        if number.type.kind not in "iu":
             raise self.fail(
                 key,
                 f"a {number.type} as an index; use '//' instead of '/', or int(...), so that it is a whole number",
@@ -192,18 +195,22 @@ class SubscriptLowering:
 
     def load(self, element: ArrayRef, node: ast.AST) -> Scalar:
         keys = self.element_keys(element)
-        code = f"M.load({element.code}, ({', '.join(k.code for k in keys)},), g, {self.site(node, element.name)})"
+        code = f"M.load({element.code}, ({self.listed(keys)}), g, {self.site(node, element.name)})"
         return self.emit(element.type.dtype, code, keys, node, "load")
 
     def store(self, element: ArrayRef, value: Scalar, node: ast.AST) -> None:
         if element.type.readonly:
             raise self.fail(node, f"'{element.name}' as a place to write: it is read-only")
+        if value.type.kind == "f" and element.type.dtype.kind in "iu":
+            value = self.cast(value, element.type.dtype, node)  # the device's conversion is not NumPy's
         keys = self.element_keys(element)
-        code = (
-            f"M.store({element.code}, ({', '.join(k.code for k in keys)},), {value.code}, g, "
-            f"{self.site(node, element.name)})"
-        )
+        code = f"M.store({element.code}, ({self.listed(keys)}), {value.code}, g, {self.site(node, element.name)})"
         self.b.do(code, [r for o in (*keys, value) for r in o.registers], getattr(node, "lineno", 0), "store")
+
+    @staticmethod
+    def listed(numbers: Iterable[Scalar]) -> str:
+        """Operands as the inside of a tuple in generated code."""
+        return "".join(f"{n.code}, " for n in numbers)
 
     @staticmethod
     def element_keys(element: ArrayRef) -> tuple[Scalar, ...]:

@@ -112,6 +112,22 @@ def test_tables_are_seeded_and_ask_for_more_than_a_greedy_plan():
         assert why.offload(Call(table, best), list(best)) is None
 
 
+def test_the_first_chain_tells_all_short_cuts_apart():
+    """So that a wrong answer is told the same reason whoever hands it in."""
+    first = next(cases.offload(cases.stages_table(seeds.generator("03.offload", "0"))))
+    table = first.arguments
+    plans = [
+        first.expected,
+        cases.faster_sides(table),
+        why.there_and_back(table),
+        why.without_return(table),
+        ("gpu",) * 5,
+        ("cpu",) * 5,
+    ]
+    assert len(set(plans)) == 6
+    assert [why.offload(first, plan) is None for plan in plans] == [True] + [False] * 5
+
+
 def test_plans_that_tie_with_the_best_pass():
     table = {"cpu_s": [1.0], "gpu_s": [0.5], "bytes_between": [1, 1], "alpha_s": 0.15, "bytes_per_s": 10.0}
     call = Call(table, cases.best(table))

@@ -250,6 +250,16 @@ def test_device_functions_called_wrongly():
         define(source)[1, 1](np.zeros(1))
 
 
+def test_a_device_function_has_a_result_of_one_kind():
+    source = "@cuda.jit(device=True)\ndef g(x):\n    if x > 1:\n        return x\n"
+    source += "@cuda.jit\ndef f(a):\n    a[0] = g(a[0])\n"
+    with pytest.raises(
+        labkit.KernelError, match="result of 'g', which is of another kind on another path"
+    ) as caught:
+        define(source)[1, 1](np.zeros(1))
+    assert caught.value.line == 7
+
+
 def test_in_a_notebook_only_the_sentence_is_shown():
     with pytest.raises(labkit.KernelError) as caught:
         no_guard[1, 2](np.zeros(1), np.zeros(2))

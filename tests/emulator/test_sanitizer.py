@@ -246,6 +246,23 @@ def test_a_fresh_device_array_is_uninitialised_until_someone_writes_it():
     assert findings(body, copied, out) == []
 
 
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("if t < 16:\n    s[t] = 1\n    cuda.syncwarp(0xFFFF)\n    out[t] = s[15 - t]", []),
+        (
+            "if t < 16:\n    s[t] = 1\n    cuda.syncwarp(0xFFFF)\nif t >= 16:\n    out[t] = s[t - 16]",
+            ["race"],
+        ),
+        ("s[t] = 1\nif t < 16:\n    cuda.syncwarp(0xFFFF)\n    out[t] = s[t + 16]", ["race"]),
+        ("s[t] = 1\nif t < 16:\n    cuda.syncwarp(0xFFFF)\ncuda.syncwarp()\nout[t] = s[31 - t]", []),
+    ],
+)
+def test_syncwarp_orders_the_lanes_that_take_part_in_it(body, expected):
+    body = "s = cuda.shared.array(32, np.float64)\nt = cuda.threadIdx.x\n" + body
+    assert [kind for kind, _, _ in findings(body, *arrays(), block=32)] == expected
+
+
 @pytest.mark.parametrize(("second", "expected"), [("a[t]", ["race"]), ("np.float32(a[t])", [])])
 def test_calls_of_a_device_function_share_its_shared_memory_unless_their_types_differ(second, expected):
     reverse = define(

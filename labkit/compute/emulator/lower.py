@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,17 @@ from labkit.compute.emulator.loops import while_kind
 from labkit.compute.emulator.program import Block, Builder, Program
 from labkit.compute.emulator.runtime import NAMESPACE
 from labkit.compute.emulator.source import Source, stored_names
-from labkit.compute.emulator.values import ArrayRef, Intrinsic, Scalar, Static, Tuple, Value, describe
+from labkit.compute.emulator.values import (
+    ArrayRef,
+    Conflict,
+    Intrinsic,
+    Scalar,
+    Static,
+    Tuple,
+    Value,
+    describe,
+    type_of,
+)
 
 RESULT = "<result>"
 
@@ -348,18 +357,13 @@ class Lowering(ExpressionLowering):
         if not merged:
             raise self.fail(node, f"'{source.name}', which never returns")
         result = merged[RESULT]
-        return (
-            self.need_scalar(result, node)
-            if not isinstance(result, (Scalar, Tuple, Static, ArrayRef))
-            else result
-        )
-
-
-def type_of(value: Value) -> Any:
-    """What numba would call the type of an argument."""
-    if isinstance(value, (Scalar, ArrayRef)):
-        return value.type
-    return tuple(type_of(item) for item in value.items) if isinstance(value, Tuple) else repr(value)
+        if isinstance(result, Conflict):
+            raise self.fail(
+                node,
+                f"the result of '{source.name}', which is of another kind on another path; let every path end with "
+                "'return' and the same kind of value",
+            )
+        return result
 
 
 def _is_range(node: ast.expr, lowering: Lowering) -> bool:

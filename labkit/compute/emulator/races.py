@@ -1,8 +1,8 @@
 """The race detector.
 
 Two accesses to an element by different threads race when one of them is a plain write and nothing orders them: no
-barrier of their block between them, no ``syncwarp`` if they are of one warp, no grid-wide barrier, and no atomic
-operation on a common element after the one and before the other.
+barrier of their block between them, no ``syncwarp`` that both took part in if they are of one warp, no grid-wide
+barrier, and no atomic operation on a common element after the one and before the other.
 """
 
 from __future__ import annotations
@@ -75,8 +75,11 @@ class RaceDetector:
         self.access_sites.append(site)
         self.access_lines.append(self.sites[site].line)
         self.access_epochs.append(self.grid_epoch)
-        who, interval, warp_interval = group.run.notes["standing"].of(group)  # type: ignore[attr-defined]
-        return Access(kind, offset, time, site, who, interval, warp_interval, group.lanes is None)
+        standing = group.run.notes["standing"]  # type: ignore[attr-defined]
+        who, interval = standing.of(group)
+        return Access(
+            kind, offset, time, site, who, interval, standing.clock, standing.synced, group.lanes is None
+        )
 
     def same_line(self, times: np.ndarray, access: Access) -> np.ndarray:
         return np.frombuffer(self.access_lines, np.int64)[times] == self.sites[access.site].line

@@ -1,8 +1,9 @@
 """The sanitizer: an observer that reports what a launch does wrong while the kernel runs on.
 
 Known misses: races through overlapping but different views of one buffer; of many readers of an element only two are
-remembered; an order that an atomic operation gives is believed whatever the fences; several dynamic shared arrays
-of one block are not followed; what another kernel leaves uninitialised is not known.
+remembered; an order that an atomic operation gives is believed whatever the fences; two lanes that both pass syncwarp
+are in order even where their masks differ; several dynamic shared arrays of one block are not followed; what another
+kernel leaves uninitialised is not known.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from labkit.compute.emulator import faults
 from labkit.compute.emulator.affine import dense
 from labkit.compute.emulator.findings import Finding, from_error, in_order
-from labkit.compute.emulator.geometry import WARP_SIZE, Launch
+from labkit.compute.emulator.geometry import Launch
 from labkit.compute.emulator.group import Group
 from labkit.compute.emulator.kernel import EmulatedKernel, run
 from labkit.compute.emulator.limits import launch_shape
@@ -32,33 +33,35 @@ WRITE_FIRST = {
 
 
 class Standing:
-    """Where the threads of a chunk stand: barriers passed by each block, ``syncwarp`` calls by each warp."""
+    """Where the threads of a chunk stand: barriers passed by each block, the last ``syncwarp`` of each thread."""
 
     def __init__(self, run: ObservedRun):
         chunk, launch = run.chunk, run.chunk.launch
-        self.warps_per_block = -(-launch.threads_per_block // WARP_SIZE)
         self.interval = np.zeros(chunk.blocks, np.int32)
-        self.warp_interval = np.zeros(chunk.blocks * self.warps_per_block, np.int32)
+        self.clock = 0
+        self.last = np.zeros(chunk.lanes, np.int32)
         x, y, _ = launch.grid
         bx, by, bz = (dense(b) for b in chunk.block)
         thread = (bx + x * (by + y * bz)) * launch.threads_per_block + dense(chunk.lane_in_block)
         self.who = per_lane(thread, chunk.lanes)
-        self.inside = per_lane(chunk.lane_in_block, chunk.lanes)
 
-    def of(self, group: Group) -> tuple[np.ndarray, Any, Any]:
-        """Thread numbers over the grid, barriers passed by the block, and ``syncwarp`` calls by the warp."""
+    def of(self, group: Group) -> tuple[np.ndarray, Any]:
+        """Thread numbers over the grid, and barriers passed by the block."""
         who = self.who if group.lanes is None else self.who.take(group.lanes)
         interval: Any = self.interval[0]
         if (self.interval != interval).any():
             interval = self.interval[group.blocks()]
-        warp: Any = self.warp_interval[0]
-        if (self.warp_interval != warp).any():
-            warp = self.warp_interval[self.warps(group)]
-        return who, interval, warp
+        return who, interval
 
-    def warps(self, group: Group) -> np.ndarray:
-        inside = self.inside if group.lanes is None else self.inside.take(group.lanes)
-        return group.blocks() * self.warps_per_block + inside // WARP_SIZE
+    def syncwarp(self, group: Group) -> None:
+        """The group's lanes take part in a ``syncwarp``."""
+        self.clock += 1
+        self.last[slice(None) if group.lanes is None else group.lanes] = self.clock
+
+    def synced(self, who: np.ndarray) -> np.ndarray:
+        """The last ``syncwarp`` of threads, by their numbers over the grid; arbitrary for those of other chunks."""
+        # a chunk's blocks follow each other in the grid
+        return self.last.take(who - self.who[0], mode="clip")
 
 
 class Sanitizer(Observer):
@@ -153,8 +156,7 @@ class Sanitizer(Observer):
         )
 
     def syncwarp(self, group: Group) -> None:
-        standing = group.run.notes["standing"]  # type: ignore[attr-defined]
-        standing.warp_interval[np.unique(standing.warps(group))] += 1
+        group.run.notes["standing"].syncwarp(group)  # type: ignore[attr-defined]
 
 
 def initialization(array: Array) -> np.ndarray:

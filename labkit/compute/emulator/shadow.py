@@ -7,7 +7,7 @@ of an array is made when an access comes that does not fit.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,8 +31,9 @@ class Access:
     """One memory instruction of one group of lanes.
 
     ``who`` numbers the threads over the whole grid; ``interval`` counts the barriers that each lane's block has
-    passed, ``warp_interval`` its warp's ``syncwarp`` calls; ``time`` orders all accesses of the launch. ``whole``
-    tells that the lanes are all those of their chunk.
+    passed, ``clock`` the ``syncwarp`` calls in the chunk so far, and ``synced`` gives the last of them that threads
+    took part in; ``time`` orders all accesses of the launch. ``whole`` tells that the lanes are all those of their
+    chunk.
     """
 
     kind: str  # "read", "write" or "atomic"
@@ -41,7 +42,8 @@ class Access:
     site: int
     who: np.ndarray
     interval: Any
-    warp_interval: Any
+    clock: int
+    synced: Callable[[np.ndarray], np.ndarray]
     whole: bool
 
     @property
@@ -50,11 +52,8 @@ class Access:
 
     def part(self, lanes: np.ndarray) -> Access:
         """The same for some of the lanes."""
-        picked = (per_lane(v, self.lanes)[lanes] for v in (self.offset, self.interval, self.warp_interval))
-        offset, interval, warp_interval = picked
-        return Access(
-            self.kind, offset, self.time, self.site, self.who[lanes], interval, warp_interval, False
-        )
+        offset, interval = (per_lane(v, self.lanes)[lanes] for v in (self.offset, self.interval))
+        return replace(self, offset=offset, who=self.who[lanes], interval=interval, whole=False)
 
 
 @dataclass
@@ -86,16 +85,16 @@ class Record:
         self.who = np.full(size, -1)
         self.time = np.zeros(size, np.int64)
         self.interval = np.zeros(size, np.int32)
-        self.warp_interval = np.zeros(size, np.int32)
+        self.clock = np.zeros(size, np.int32)
 
     def put(self, access: Access) -> None:
         scatter(self.who, access.offset, access.who)
         scatter(self.time, access.offset, np.int64(access.time))
         scatter(self.interval, access.offset, access.interval)
-        scatter(self.warp_interval, access.offset, access.warp_interval)
+        scatter(self.clock, access.offset, np.int32(access.clock))
 
     def copy_from(self, other: Record, where: np.ndarray) -> None:
-        for name in ("who", "time", "interval", "warp_interval"):
+        for name in ("who", "time", "interval", "clock"):
             getattr(self, name)[where] = getattr(other, name)[where]
 
     def displaced(self, access: Access) -> np.ndarray:
@@ -200,7 +199,8 @@ class Shadow:
         same_block = before // self.threads == me // self.threads
         in_block = same_block & (record.interval[where] == _pick(access.interval, lanes))
         same_warp = (before % self.threads) // WARP_SIZE == (me % self.threads) // WARP_SIZE
-        in_step = record.warp_interval[where] != _pick(access.warp_interval, lanes)
+        # only a syncwarp that both take part in orders them
+        in_step = np.minimum(access.synced(before), access.synced(me)) > record.clock[where]
         if "read" in name:
             # one statement of a warp reads before it writes
             in_step = in_step | same_line(time, access)

@@ -128,6 +128,13 @@ class Intrinsic:
 Value = Scalar | ArrayRef | Tuple | Static | Conflict
 
 
+def type_of(value: Value) -> Any:
+    """What numba would call the type of an argument."""
+    if isinstance(value, (Scalar, ArrayRef)):
+        return value.type
+    return tuple(type_of(item) for item in value.items) if isinstance(value, Tuple) else repr(value)
+
+
 def describe(value: Value) -> str:
     """A value in words, for messages."""
     if isinstance(value, ArrayRef):

@@ -147,3 +147,17 @@ def test_arrays_without_dimensions_have_one_element():
     kernel[1, 40](total, factor, out)
     assert (int(total), float(factor)) == (5 + 39 * 20, 3.5)
     np.testing.assert_array_equal(out, 2.5 * np.arange(40))
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("round", np.float64), ("roundf", np.float32)])
+def test_libdevice_rounds_half_away_from_zero(name, dtype):
+    below = np.nextafter(dtype(0.5), dtype(0))
+    odd = dtype(2 ** np.finfo(dtype).nmant + 1)
+    x = np.array([0.5, 1.5, 2.5, below, odd, 0.0, 3.49], dtype)
+    kernel = define(
+        f"@cuda.jit\ndef f(x, out):\n    i = cuda.grid(1)\n    out[i] = cuda.libdevice.{name}(x[i])\n"
+    )
+    for sign in (1, -1):
+        out = np.zeros(7, dtype)
+        kernel[1, 7](sign * x, out)
+        assert out.tolist() == [sign * v for v in (1.0, 2.0, 3.0, 0.0, float(odd), 0.0, 3.0)]

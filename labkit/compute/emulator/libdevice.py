@@ -46,7 +46,8 @@ CODES = {
     **{n: f"np.{n}({{0}}, {{1}})" for n in ("fmod", "hypot", "copysign", "fmax", "fmin", "nextafter")},
     "tgamma": "math_gamma({0})",
     "nearbyint": "np.rint({0})",
-    "round": "np.copysign(np.floor(np.abs({0}) + {0}.dtype.type(0.5)), {0})",
+    # half away from zero; |x| + 0.5 would itself be rounded
+    "round": "np.copysign(np.trunc({0}) + (np.abs({0} - np.trunc({0})) >= 0.5) * np.sign({0}), {0})",
     "exp10": "np.power({0}.dtype.type(10), {0})",
     "rsqrt": "({0}.dtype.type(1) / np.sqrt({0}))",
     "rcbrt": "({0}.dtype.type(1) / np.cbrt({0}))",

@@ -11,7 +11,7 @@ from emulator.support import define
 
 import labkit
 from labkit import cuda
-from labkit.compute.emulator import executor, launch
+from labkit.compute.emulator import executor, launch, package
 
 
 @cuda.jit
@@ -288,3 +288,69 @@ def test_a_long_loop_with_a_bound_is_not_endless_and_one_without_is(monkeypatch)
     with pytest.raises(labkit.KernelError, match="went round this loop") as caught:
         define(f"@cuda.jit\ndef f(a):\n    {free}\n")[1, 1](a)
     assert caught.value.kind == "step-budget"
+
+
+HUGE = {
+    "10 ** 10 ** 8": "a power",
+    "2 ** (2 ** 40)": "a power of a power",
+    "1 << 10 ** 11": "a shift",
+    "3 ** -(10 ** 9)": "a small power",
+}
+
+
+@pytest.mark.parametrize("constant", HUGE, ids=HUGE.values())
+def test_constants_beyond_any_type_are_not_calculated(constant):
+    kernel = define(f"@cuda.jit\ndef f(a):\n    x = {constant}\n    a[cuda.grid(1)] = 1\n")
+    kernel[1, 4](a := np.zeros(4))
+    assert a.sum() == 4
+
+
+@pytest.mark.parametrize("shape", ["10 ** 10 ** 8", "1 // 0", "'a' * 10 ** 12", "(1,) + 1"])
+@pytest.mark.parametrize("space", ["local", "shared"])
+def test_a_shape_that_is_no_number_is_refused(space, shape):
+    kernel = define(f"@cuda.jit\ndef f(a):\n    t = cuda.{space}.array({shape}, np.float32)\n    a[0] = 1\n")
+    with pytest.raises(labkit.KernelError, match="a kernel cannot use"):
+        kernel[1, 4](np.zeros(4))
+
+
+@pytest.mark.parametrize("count", [65_537, 10**9, 10**17])
+def test_too_much_local_memory(count):
+    kernel = define(f"@cuda.jit\ndef f(a):\n    t = cuda.local.array({count}, np.float64)\n    a[0] = 1\n")
+    with pytest.raises(
+        labkit.KernelError, match="bytes of local arrays a thread, but at most 524,288"
+    ) as caught:
+        kernel[1, 4](np.zeros(4))
+    assert (caught.value.kind, caught.value.line) == ("launch-limit", line_of(kernel, "local"))
+
+
+def test_rounding_to_more_digits_than_there_are_changes_nothing():
+    kernel = define(
+        "@cuda.jit\ndef f(a):\n    a[0] = round(a[0], 10 ** 10)\n    a[1] = round(a[1], -(10 ** 10))\n"
+    )
+    kernel[1, 1](a := np.array([1.25, 7.5]))
+    assert a.tolist() == [1.25, 0.0]
+
+
+def test_an_expression_too_deep_to_follow_is_refused():
+    kernel = define(f"@cuda.jit\ndef f(a):\n    a[0] = {'-' * 900}1\n")
+    with pytest.raises(labkit.KernelError, match="an expression with so many parts; give its parts names"):
+        kernel[1, 1](np.zeros(1))
+
+
+class AnyAttribute:
+    def __getattr__(self, name):
+        raise ValueError(name)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [AnyAttribute(), np.array(["a"]), np.array([object()]), np.array(["2020-01-01"], "M8[D]")],
+    ids=["raises", "text", "objects", "dates"],
+)
+def test_a_global_that_no_kernel_can_use_is_named_only_where_it_is_used(value):
+    kernel = define("@cuda.jit\ndef f(a, use):\n    a[0] = 1\n    if use:\n        a[0] = odd[0]\n")
+    kernel.py_func.__globals__["odd"] = value
+    packed, arrays = package.pack(kernel)
+    assert not arrays
+    with pytest.raises(labkit.KernelError, match=r"line 5 .*a kernel cannot use"):
+        package.unpack(packed, arrays)[1, 1](np.zeros(1), True)

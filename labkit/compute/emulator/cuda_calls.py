@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from labkit.compute.emulator import types as ty
+from labkit.compute.emulator.expressions import OPERATORS, UNARY, calculated
 from labkit.compute.emulator.libdevice import BITS, half_call, libdevice_call
 from labkit.compute.emulator.library import as_dtype, positional
 from labkit.compute.emulator.values import ArrayRef, Scalar, Static, Tuple, Value
@@ -114,12 +115,24 @@ def constant_shape(lo: Lowering, node: ast.expr, space: str) -> tuple[int, ...]:
 
 
 def folded(node: ast.expr) -> ast.expr:
-    """Arithmetic of literals is done by Python itself before numba sees it."""
+    """Arithmetic of literal numbers is done by Python itself before numba sees it."""
     if isinstance(node, ast.Tuple):
         return ast.copy_location(ast.Tuple([folded(e) for e in node.elts], ast.Load()), node)
-    if not isinstance(node, ast.BinOp) or any(isinstance(n, (ast.Name, ast.Call)) for n in ast.walk(node)):
-        return node
-    return ast.copy_location(ast.Constant(eval(compile(ast.Expression(node), "<shape>", "eval"))), node)
+    value = literal(node)
+    return node if value is None else ast.copy_location(ast.Constant(value), node)
+
+
+def literal(node: ast.expr) -> int | float | None:
+    """The number that an expression of literals makes; None for any other expression."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+        return node.value
+    if isinstance(node, ast.UnaryOp) and type(node.op) in UNARY:
+        value = literal(node.operand)
+        return None if value is None else calculated(UNARY[type(node.op)][1], value)
+    if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
+        left, right = literal(node.left), literal(node.right)
+        return None if left is None or right is None else calculated(OPERATORS[type(node.op)][1], left, right)
+    return None
 
 
 def constant_array(lo: Lowering, node: ast.Call) -> Value:

@@ -31,6 +31,7 @@ OPERATORS: dict[type[ast.operator], tuple[str, Any]] = {
     ast.BitOr: ("|", operator.or_),
     ast.BitXor: ("^", operator.xor),
 }
+LONGEST_BITS = 4096  # of a constant that is calculated while lowering
 UNARY: dict[type[ast.unaryop], tuple[str, Any]] = {
     ast.USub: ("-", operator.neg),
     ast.UAdd: ("+", operator.pos),
@@ -70,6 +71,18 @@ def is_pure(node: ast.AST) -> bool:
         # a.shape[0] is a constant of the launch, not a memory access
         return isinstance(node.value, ast.Attribute) and node.value.attr == "shape" and is_pure(node.slice)
     return isinstance(node, PURE) and all(is_pure(child) for child in ast.iter_child_nodes(node))
+
+
+def calculated(compute: Any, *constants: Any) -> Any:
+    """What an operator makes of constants; None when that is nothing, or has more bits than any type."""
+    try:
+        if compute in (operator.pow, operator.lshift) and all(isinstance(c, int) for c in constants):
+            base, count = constants
+            if count * (base.bit_length() if compute is operator.pow else 1) > LONGEST_BITS:
+                return None
+        return compute(*constants)
+    except (ArithmeticError, TypeError, ValueError):
+        return None
 
 
 class ExpressionLowering(SubscriptLowering):
@@ -244,9 +257,8 @@ class ExpressionLowering(SubscriptLowering):
     def fold(self, compute: Any, left: Scalar, right: Scalar, result: np.dtype) -> Scalar | None:
         if not (left.known and right.known):
             return None
-        try:
-            value = compute(left.const, right.const)
-        except (ArithmeticError, TypeError, ValueError):
+        value = calculated(compute, left.const, right.const)
+        if value is None:
             return None
         if result.kind in "iu" and not np.iinfo(result).min <= value <= np.iinfo(result).max:
             return None

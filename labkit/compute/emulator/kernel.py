@@ -16,7 +16,7 @@ from labkit.compute.emulator.executor import ChunkRun, run_all
 from labkit.compute.emulator.geometry import Chunk, Launch, chunks
 from labkit.compute.emulator.host.clock import CLOCK, KERNELS
 from labkit.compute.emulator.host.inspection import Inspection
-from labkit.compute.emulator.limits import all_resident, check_shared, launch_shape
+from labkit.compute.emulator.limits import all_resident, check_local, check_shared, launch_shape
 from labkit.compute.emulator.lower import lower, parameter
 from labkit.compute.emulator.memory import Array, Memory
 from labkit.compute.emulator.program import Builder, Program
@@ -99,7 +99,14 @@ class EmulatedKernel(Inspection):
         names = self.source.parameters
         pairs = enumerate(zip(names, kinds, strict=True))
         values = {name: parameter(builder, name, kind, (k,)) for k, (name, kind) in pairs}
-        return lower(self.source, values, builder)
+        try:
+            return lower(self.source, values, builder)
+        except RecursionError:
+            raise subset.unsupported(
+                self.source,
+                self.source.tree,
+                "an expression with so many parts; give its parts names on lines of their own",
+            ) from None
 
     def classify(self, arguments: tuple) -> list[Argument]:
         names = self.source.parameters
@@ -198,6 +205,7 @@ class Prepared:
         self.fixed = {n: self._fixed(origin, values) for n, origin in enumerate(program.arrays)}
         self.registers = {"p" + "_".join(map(str, number)): value for number, value in values.items()}
         self._check_shared()
+        self._check_local()
 
     @staticmethod
     def _fixed(origin: tuple, values: dict) -> Array | None:
@@ -215,6 +223,10 @@ class Prepared:
     def _check_shared(self) -> None:
         sizes = [(prod(o[1]) * o[2].itemsize, o[3]) for o in self.program.arrays if o[0] == "shared"]
         check_shared(sum(size for size, _ in sizes), self.program.name, sizes[-1][1] if sizes else None)
+
+    def _check_local(self) -> None:
+        sizes = [(prod(o[1]) * o[2].itemsize, o[3]) for o in self.program.arrays if o[0] == "local"]
+        check_local(sum(size for size, _ in sizes), self.program.name, sizes[-1][1] if sizes else None)
 
     def arrays(self, chunk: Chunk) -> list[Any]:
         """The array operands for one chunk: shared arrays are per block, local ones per lane."""

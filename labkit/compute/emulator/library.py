@@ -226,6 +226,10 @@ def builtin_round(lo: Lowering, node: ast.Call) -> Value:
         if not digits.known:
             raise lo.fail(node, "round() to a variable number of digits")
         value = floating(lo, [value], node)[0]
+        if digits.const > np.log10(np.finfo(value.type).max):
+            return value  # beyond the point where the type has any digit
+        if digits.const < -400:
+            return lo.emit(value.type, f"{value.code} * 0", (value,), node)
         return lo.emit(value.type, f"np.round({value.code}, {int(digits.const)})", (value,), node)
     (value,) = positional(lo, node, 1)
     return lo.emit(ty.INT64, f"to_nearest({value.code})", (value,), node)

@@ -13,6 +13,7 @@ MAX_THREADS_PER_BLOCK = 1024
 MAX_BLOCK: Dim3 = (1024, 1024, 64)
 MAX_GRID: Dim3 = (2**31 - 1, 65535, 65535)
 MAX_STATIC_SHARED_BYTES = 48 * 1024
+MAX_LOCAL_BYTES = 512 * 1024
 
 
 def launch_shape(grid: Any, block: Any, kernel: str) -> Launch:
@@ -69,6 +70,17 @@ def check_shared(total: int, kernel: str, line: int | None) -> None:
         raise KernelError(
             f"Kernel '{kernel}' asks for {total:,} bytes of shared memory a block, but at most "
             f"{MAX_STATIC_SHARED_BYTES:,} are possible: use a smaller tile.",
+            kind="launch-limit",
+            line=line,
+        )
+
+
+def check_local(total: int, kernel: str, line: int | None) -> None:
+    """Refuse more local memory than a thread can have."""
+    if total > MAX_LOCAL_BYTES:
+        raise KernelError(
+            f"Kernel '{kernel}' asks for {total:,} bytes of local arrays a thread, but at most {MAX_LOCAL_BYTES:,} are "
+            "possible: use a smaller array, or a global one that the threads share.",
             kind="launch-limit",
             line=line,
         )

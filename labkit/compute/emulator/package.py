@@ -67,7 +67,12 @@ def _pack_source(source: Source, arrays: dict[str, np.ndarray], above: tuple[Sou
             value = source.names[name]
         except (KeyError, ValueError):
             continue  # undefined: the other side will say so, with the line
-        names[name] = _pack_value(name, value, arrays, (*above, source))
+        try:
+            names[name] = _pack_value(name, value, arrays, (*above, source))
+        except LabkitError:
+            raise
+        except Exception:  # an object that raises when it is asked what it is
+            names[name] = {"kind": "other", "type": type(value).__name__, "name": name}
     return {"name": source.name, "text": source.text, "first_line": source.first_line, "names": names}
 
 
@@ -76,7 +81,7 @@ def _pack_value(
 ) -> dict[str, Any]:
     if isinstance(value, (bool, int, float)):
         return {"kind": "number", "value": value if math.isfinite(value) else repr(value)}
-    if isinstance(value, (np.generic, np.ndarray)):
+    if isinstance(value, (np.generic, np.ndarray)) and value.dtype.kind in "biufc":
         key = f"a{len(arrays)}"
         arrays[key] = np.asarray(value)
         return {"kind": "array" if isinstance(value, np.ndarray) else "scalar", "key": key}

@@ -6,11 +6,12 @@ import ast
 import inspect
 import sys
 from collections.abc import Sequence
+from types import FunctionType
 from typing import Any
 
 from labkit.compute.emulator.source import capture
-from labkit.course.pack import unwrap
-from labkit.course.sandbox.values import describe
+from labkit.course.pack import attribute, unwrap
+from labkit.course.sandbox.values import describe, type_name
 from labkit.errors import LabkitError
 
 KERNEL = "kernel"
@@ -35,13 +36,13 @@ def look_up(name: str) -> Any:
 
 def kind(answer: Any) -> str:
     """Which of the kinds above ``answer`` is; runs none of its code."""
-    made_by = type(answer).__module__
+    made_by = str(attribute(type(answer), "__module__"))
     if "cuda" in made_by.split(".") or made_by.startswith("labkit.compute"):
-        if not hasattr(answer, "py_func"):
-            return CONFIGURED if type(answer).__name__ in _LAUNCHERS else OTHER
+        if attribute(answer, "py_func") is None:
+            return CONFIGURED if type_name(answer) in _LAUNCHERS else OTHER
         device = getattr(answer, "device", False) or getattr(answer, "targetoptions", {}).get("device", False)
         return DEVICE_FUNCTION if device else KERNEL
-    if inspect.isfunction(unwrap(answer)) and not isinstance(answer, type):
+    if type(unwrap(answer)) is FunctionType:
         return FUNCTION
     return OTHER
 
@@ -74,8 +75,8 @@ def other_form(name: str, form: str, answer: Any) -> str:
 
 
 def _described(answer: Any) -> str:
-    article = "an" if type(answer).__name__[0] in "aeiou" else "a"
-    return f"{article} {type(answer).__name__} ({describe(answer, 40)})"
+    article = "an" if type_name(answer)[0] in "aeiou" else "a"
+    return f"{article} {type_name(answer)} ({describe(answer, 40)})"
 
 
 def wrong_signature(name: str, function: Any, parameters: Sequence[str]) -> str:

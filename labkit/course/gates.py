@@ -28,12 +28,15 @@ class Gate:
         The most it may be.
     why : str
         What an answer that is above does wrong, in one sentence.
+    told : bool
+        Whether an answer that meets the gate is told its figure.
     """
 
     words: str
     measure: Measure
     target: float
     why: str
+    told: bool = True
 
     def sentence(self, found: float) -> str:
         return f"{_short(found)} {self.words}, target {_short(self.target)}"
@@ -67,7 +70,7 @@ def judge(gates: Sequence[Gate], lines: Mapping[str, Any]) -> tuple[str, str] | 
 def reached(gates: Sequence[Gate], lines: Mapping[str, Any]) -> tuple[str, ...]:
     """One line a gate: what was found, and the target."""
     whole = total({line: Counts(values) for line, values in lines.items()})
-    return tuple(gate.sentence(gate.measure(whole)) for gate in gates)
+    return tuple(gate.sentence(gate.measure(whole)) for gate in gates if gate.told)
 
 
 def total(lines: Mapping[str, Counts]) -> Counts:

@@ -9,6 +9,7 @@ import numpy as np
 
 from labkit.course.compare import number
 from labkit.course.sandbox import Limits, Run
+from labkit.course.sandbox.values import Foreign
 
 RIGHT_BY_LUCK = "the values came out right this time; on a GPU, where threads run in any order, they may not."
 _EXITS = {
@@ -75,6 +76,8 @@ def ended(name: str, run: Run, limits: Limits) -> str:
         )
     if run.end == "memory":
         return f"'{name}' was stopped when it used more than {limits.memory / 2**20:,.0f} MiB of memory."
+    if run.end == "processes":
+        return f"'{name}' was stopped when it had started more than 100 processes: no answer needs others."
     if run.unreadable:
         return unreadable(name, run.unreadable)
     if run.end == "exited" and run.status < 0:
@@ -112,6 +115,8 @@ def shown(value: Any) -> str:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, Foreign):
+        return value.text
     if isinstance(value, (list, tuple)) and len(value) <= 12:
         inside = ", ".join(shown(item) for item in value)
         return f"[{inside}]" if isinstance(value, list) else f"({inside}{',' if len(value) == 1 else ''})"

@@ -50,6 +50,25 @@ class _NoSource(Exception):
     """The text of a function cannot be found, or says less than the function is."""
 
 
+class _Full(Exception):
+    """A pickle has grown beyond what may travel."""
+
+
+class _Sink:
+    """A file in memory with room for so many bytes: what is too large is noticed before it is copied."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+        self.data = bytearray()
+
+    def write(self, piece: Any) -> int:
+        size = memoryview(piece).nbytes
+        if len(self.data) + size > self.room:
+            raise _Full
+        self.data += piece
+        return size
+
+
 class _Packer:
     def __init__(self, name: str) -> None:
         self.name = name
@@ -79,11 +98,11 @@ class _Packer:
         return own
 
     def _refer(self, name: str, value: Any) -> None:
-        if isinstance(value, types.ModuleType):
+        if issubclass(type(value), types.ModuleType):
             self.names[name] = {"module": value.__name__}
         elif (found := _importable(value)) is not None:
             self.names[name] = {"import": list(found)}
-        elif isinstance(value, type) or isinstance(unwrap(value), types.FunctionType):
+        elif issubclass(type(value), type) or type(unwrap(value)) is types.FunctionType:
             own = self._definition(value)
             if own != name:
                 self.aliases[name] = own
@@ -103,7 +122,12 @@ class _Packer:
         try:
             import cloudpickle
 
-            data = cloudpickle.dumps(value)
+            sink = _Sink(self.encoder.left)
+            cloudpickle.Pickler(sink, protocol=5).dump(value)
+        except _Full:
+            raise LabkitError(
+                _TOO_LARGE.format(name=self.name, size=f"more than {sink.room / 2**20:,.0f} MiB", what=name)
+            ) from None
         except Exception as error:
             what = "itself" if value is name else f"'{name}' ({type(value).__name__})"
             raise LabkitError(
@@ -111,23 +135,28 @@ class _Packer:
                 f"the check; "
                 "define the function in a cell of its own, and let it use numbers, arrays and functions."
             ) from error
-        if len(data) > self.encoder.left:
-            text = f"{len(data) / 2**20:,.0f} MiB"
-            raise LabkitError(_TOO_LARGE.format(name=self.name, size=text, what=name))
-        self.encoder.left -= len(data)
+        self.encoder.left -= len(sink.data)
         key = f"p{len(self.encoder.arrays)}"
-        self.encoder.arrays[key] = np.frombuffer(data, np.uint8)
+        self.encoder.arrays[key] = np.frombuffer(sink.data, np.uint8)
         return key
 
 
 def unwrap(thing: Any) -> Any:
     """The function inside decorators that keep it, such as ``functools.lru_cache`` or ``numba.njit``."""
     for _ in range(20):
-        inner = getattr(thing, "__wrapped__", None) or getattr(thing, "py_func", None)
-        if inner is None or isinstance(thing, type):
+        inner = attribute(thing, "__wrapped__") or attribute(thing, "py_func")
+        if inner is None or issubclass(type(thing), type):
             break
         thing = inner
     return thing
+
+
+def attribute(thing: Any, name: str) -> Any:
+    """An attribute that is surely there or None: objects may raise anything when they are asked for one."""
+    try:
+        return getattr(thing, name, None)
+    except Exception:
+        return None
 
 
 def _text(thing: Any) -> tuple[str, int]:
@@ -182,8 +211,8 @@ def _scope(thing: Any) -> dict[str, Any]:
 
 def _importable(value: Any) -> tuple[str, str] | None:
     """Module and name from which another process can import this very object, if there are any."""
-    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
-    if isinstance(value, np.ufunc):
+    module, name = attribute(value, "__module__"), attribute(value, "__qualname__")
+    if issubclass(type(value), np.ufunc):
         module, name = "numpy", value.__name__
     if not isinstance(module, str) or not isinstance(name, str) or module == "__main__" or "<" in name:
         return None
@@ -192,7 +221,7 @@ def _importable(value: Any) -> tuple[str, str] | None:
         return None
     found: Any = loaded
     for part in name.split("."):
-        found = getattr(found, part, None)
+        found = attribute(found, part)
     return (module, name) if found is value and _file_backed(module) else None
 
 
@@ -205,14 +234,20 @@ def _file_backed(module: str) -> bool:
 
 def _bytes(value: Any, depth: int = 0) -> int:
     """Roughly how many bytes ``value`` holds; long containers are judged by their length."""
-    if isinstance(value, np.ndarray):
+    kind = type(value)
+    if issubclass(kind, np.ndarray):
         return int(value.nbytes)
-    if isinstance(value, (list, tuple, set, frozenset, dict)) and depth < 4:
-        items = (
-            list(value.values()) if isinstance(value, dict) else list(value) if len(value) < 10_000 else []
-        )
-        return sys.getsizeof(value) + sum(_bytes(item, depth + 1) for item in items)
-    return sys.getsizeof(value)
+    if kind in (list, tuple, set, frozenset, dict) and depth < 4:
+        items = list(value.values()) if kind is dict else list(value) if len(value) < 10_000 else []
+        return object.__sizeof__(value) + sum(_bytes(item, depth + 1) for item in items)
+    return _size(value)
+
+
+def _size(value: Any) -> int:
+    try:
+        return sys.getsizeof(value)
+    except Exception:
+        return object.__sizeof__(value)
 
 
 def _has_other(form: Any) -> bool:

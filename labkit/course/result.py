@@ -22,6 +22,11 @@ _COLOUR = {
 _SIGN = {PASSED: "✓", FAILED: "✗", ERROR: "!", NOT_ATTEMPTED: "–"}
 
 
+def _printable(text: str) -> str:
+    """Text that can be sent and kept: half characters, which Python's strings may hold, are written as escapes."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 @dataclass(frozen=True)
 class CheckResult:
     """The outcome of one check.
@@ -55,6 +60,10 @@ class CheckResult:
     notes: tuple[str, ...] = ()
     counted: tuple[str, ...] = ()
     seconds: float | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        for name in ("message", "why", "where", "printed"):
+            object.__setattr__(self, name, _printable(getattr(self, name)))
 
     @property
     def passed(self) -> bool:

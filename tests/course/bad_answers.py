@@ -7,6 +7,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import numpy as np
@@ -197,6 +198,72 @@ def raises_with_a_hostile_message(workers, seconds):
             raise Loud
 
     raise Loud
+
+
+def raises_half_a_character(workers, seconds):
+    raise ValueError("half \udc80 of one")
+
+
+def raises_something_that_escapes(workers, seconds):
+    class Meta(type):
+        __name__ = property(lambda _: 1 / 0)
+
+    class Escapes(BaseException, metaclass=Meta):
+        def __str__(self):
+            raise KeyboardInterrupt
+
+    raise Escapes
+
+
+def returns_a_number_that_equals_everything(workers, seconds):
+    class Equal(float):
+        __eq__ = lambda *_: True  # noqa: E731
+        __sub__ = __rsub__ = lambda *_: 0.0
+        __hash__ = None
+
+    return Equal(1.0)
+
+
+def returns_a_subclass(workers, seconds):
+    class Speed(float):
+        pass
+
+    return Speed(right(workers, seconds))
+
+
+def returns_an_anonymous_object(workers, seconds):
+    return object()
+
+
+def hops_from_process_to_process(workers, seconds):
+    end = time.monotonic() + 20
+    if os.fork() == 0:
+        while time.monotonic() < end:
+            if os.fork():
+                os._exit(0)
+            os.setsid()
+        os._exit(0)
+    return right(workers, seconds)
+
+
+def starts_hundreds(workers, seconds):
+    for _ in range(300):
+        if os.fork() == 0:
+            os.setsid()
+            time.sleep(20)
+            os._exit(0)
+    time.sleep(20)
+
+
+def leaves_a_sleeper_and_ends_its_keeper(workers, seconds):
+    subprocess.Popen(SLEEP, start_new_session=True)
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(20)
+
+
+def fills_the_disk(workers, seconds):
+    with tempfile.TemporaryFile() as file:
+        file.truncate(2**40)
 
 
 def recurses(workers, seconds):

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
+import tracemalloc
+from collections import OrderedDict, defaultdict
+from types import FunctionType, SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import psutil
@@ -44,6 +49,14 @@ CASES = [
     (bad.returns_a_nest, "failed", "returned a list"),
     (bad.returns_a_hostile_object, "failed", "a Hostile that cannot be printed"),
     (bad.raises_with_a_hostile_message, "error", "raised Loud in line"),
+    (bad.raises_half_a_character, "error", r"of its cell: half \udc80 of one"),
+    (bad.raises_something_that_escapes, "error", "raised Escapes in line"),
+    (bad.returns_a_number_that_equals_everything, "failed", "returned 1, expected"),
+    (bad.returns_a_subclass, "passed", "Right for every table"),
+    (bad.returns_an_anonymous_object, "failed", "an object (<object object>)"),
+    (bad.hops_from_process_to_process, "passed", "Right for every table"),
+    (bad.leaves_a_sleeper_and_ends_its_keeper, "error", "was lost"),
+    (bad.fills_the_disk, "error", "File too large"),
     (bad.recurses, "error", "raised RecursionError in line"),
     (bad.reads_input, "error", "raised EOFError in line"),
 ]
@@ -74,9 +87,11 @@ def test_one_clear_outcome(answer, outcome, says):
     before = time.monotonic()
     result = check(answer)
     assert result.outcome == outcome, result
+    assert (repr(result) + result._repr_html_()).encode()
     assert says in repr(result)
     assert time.monotonic() - before < SECONDS + 5
     assert processes() == []
+    assert sleepers() == []
 
 
 def test_the_message_names_the_line_of_the_answer():
@@ -103,6 +118,12 @@ def test_memory_is_limited_in_an_answer_and_its_children(answer):
     assert processes() == []
 
 
+def test_processes_are_limited():
+    result = check(bad.starts_hundreds, Limits(seconds=10, memory=2**40))
+    assert "had started more than 100 processes" in result.message
+    assert processes() == []
+
+
 def test_forked_children_and_grandchildren_end_with_the_check():
     assert check(bad.forks_sleepers).passed
     assert sleepers() == []
@@ -124,6 +145,87 @@ def test_nothing_stays_in_the_temporary_folder(tmp_path, monkeypatch):
     check(bad.right)
     check(bad.loops_forever)
     assert os.listdir(folder) == []
+
+
+class AnyAttribute:
+    def __getattr__(self, name):
+        raise ValueError(name)
+
+
+class SaysItIsAFunction:
+    __class__ = property(lambda self: FunctionType)
+
+
+class HasNoClass:
+    __class__ = property(lambda self: 1 / 0)
+
+
+class EndsTheProgram:
+    def __repr__(self):
+        raise SystemExit
+
+
+class AnyClassAttribute(type):
+    def __getattr__(cls, name):
+        raise ValueError(name)
+
+
+ODD = [
+    AnyAttribute,
+    SaysItIsAFunction,
+    HasNoClass,
+    EndsTheProgram,
+    lambda: AnyClassAttribute("Odd", (), {}),
+    Mock,
+    lambda: Mock(spec=bad.right),
+]
+
+
+@pytest.mark.parametrize("make", ODD)
+def test_objects_that_lie_or_raise_are_described(make):
+    odd = make()
+    assert "should be a function" in check(odd).message
+    kernel = run_check.run_check(labkit.exercise("01.vector_add"), odd, LIMITS)
+    assert "should be a kernel" in kernel.message
+    claim = run_check.run_check(labkit.exercise("01.claim"), {"verdict": odd}, LIMITS)
+    assert claim.outcome == "failed"
+
+
+@pytest.mark.parametrize("make", ODD[:3])
+def test_an_answer_may_refer_to_objects_that_lie_or_raise(make, monkeypatch):
+    monkeypatch.setattr(bad, "GIGABYTE", make())
+    assert check(bad.captures_a_gigabyte).outcome == "error"
+
+
+def test_what_is_too_large_inside_an_object_is_not_copied_first(monkeypatch):
+    monkeypatch.setattr(bad, "GIGABYTE", SimpleNamespace(inside=np.ones(2**25)))
+    tracemalloc.start()
+    result = check(bad.captures_a_gigabyte)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert "refers to more than 64 MiB of data (GIGABYTE)" in result.message
+    assert peak < 100 * 2**20
+
+
+@pytest.mark.parametrize("make", [OrderedDict, lambda items: defaultdict(str, items)])
+def test_a_claim_may_be_any_kind_of_dictionary(make):
+    words = {"verdict": np.str_("misleading"), "number": 6912, "unit": "lanes", "left_out": "FLOP/s"}
+    assert run_check.run_check(labkit.exercise("01.claim"), make(words), LIMITS).passed
+
+
+def test_many_checks_leave_nothing_in_the_notebook():
+    me = psutil.Process()
+
+    def state():
+        return me.num_fds(), threading.active_count(), me.children(), np.geterr(), np.get_printoptions()
+
+    check(bad.right)
+    before, memory = state(), me.memory_info().rss
+    for _ in range(5):
+        for answer in (bad.right, bad.exits, bad.leaves, bad.patches_numpy):
+            check(answer)
+    assert state() == before
+    assert me.memory_info().rss - memory < 5 * 2**20
 
 
 @pytest.mark.parametrize(

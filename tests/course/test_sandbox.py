@@ -82,6 +82,10 @@ def test_the_time_limit_can_be_set_for_a_machine(monkeypatch):
     monkeypatch.setenv("LABKIT_CHECK_SECONDS", "0.5")
     result = labkit.exercise("01.amdahl").check(bad.loops_forever)
     assert "was stopped after 0.5 s" in result.message
+    monkeypatch.setenv("LABKIT_CHECK_SECONDS", "inf")
+    assert labkit.exercise("01.amdahl").check(bad.right).passed
+    with pytest.raises(LabkitError, match="seconds should be a number of seconds, not 'ten'"):
+        labkit.exercise("01.amdahl").check(bad.right, seconds="ten")
     monkeypatch.setenv("LABKIT_CHECK_SECONDS", "soon")
     with pytest.raises(LabkitError, match="LABKIT_CHECK_SECONDS should be a number of seconds, not 'soon'"):
         labkit.exercise("01.amdahl").check(bad.right)

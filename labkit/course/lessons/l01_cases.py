@@ -12,6 +12,7 @@ import numpy as np
 from labkit.course import seeds
 from labkit.course.checks import Call, Launch
 from labkit.course.compare import untouched
+from labkit.course.gates import Gate, counter
 
 BREAK_EVEN = (
     "cpu_s_per_element",
@@ -46,12 +47,29 @@ _IMAGES: tuple[tuple[tuple[int, int], tuple[int, int]], ...] = (
 )
 _IMAGES += (((7, 1), (8, 8)), ((2, 2), (2, 2)), ((0, 5), (4, 4)))
 
+_WARP = 32
+
+
+def shared_out(elements: int) -> tuple[Gate, ...]:
+    """The threads share the elements out: then a warp stores 32 in one request, or in some if it adds up in place.
+
+    One thread that does it all needs a request for each element, and so do threads that all do everything.
+    """
+    why = (
+        "one thread does what all should share, or every thread does everything: let each thread take its own "
+        "elements, by cuda.grid, and no others."
+    )
+    words = f"requests to store {elements:,} elements"
+    target = elements * 16 // _WARP
+    return (Gate(words, counter("global_store_requests"), target, why, told=False),)
+
 
 def vector_add() -> Iterator[Launch]:
     for number, (blocks, threads, size) in enumerate(_COVERING):
         a, b = _floats((101, number), (2, size))
         arguments = {"a": a, "b": b, "out": untouched((size,), np.float32)}
-        yield Launch((blocks,), (threads,), arguments, {"out": a + b}, _elements(size))
+        gates = shared_out(size) if size == blocks * threads else ()
+        yield Launch((blocks,), (threads,), arguments, {"out": a + b}, _elements(size), gates)
 
 
 def saxpy() -> Iterator[Launch]:
@@ -60,7 +78,8 @@ def saxpy() -> Iterator[Launch]:
         a = float(np.float32(1.5 + number))
         expected = (a * x.astype(np.float64) + y).astype(np.float32)
         arguments = {"a": a, "x": x, "y": y, "out": untouched((size,), np.float32)}
-        yield Launch((blocks,), (threads,), arguments, {"out": expected}, _elements(size))
+        gates = shared_out(size) if size == 4 * blocks * threads else ()
+        yield Launch((blocks,), (threads,), arguments, {"out": expected}, _elements(size), gates)
 
 
 def blur() -> Iterator[Launch]:
@@ -68,7 +87,9 @@ def blur() -> Iterator[Launch]:
         image = _floats((103, number), shape)
         grid = tuple(max(1, math.ceil(max(shape) / threads)) for threads in block)
         arguments = {"image": image, "out": untouched(shape, np.float32)}
-        yield Launch(grid, block, arguments, {"out": blurred(image)}, f"{shape[0]} x {shape[1]} pixels")
+        gates = shared_out(image.size) if shape == (32, 32) else ()
+        size = f"{shape[0]} x {shape[1]} pixels"
+        yield Launch(grid, block, arguments, {"out": blurred(image)}, size, gates)
 
 
 def blurred(image: np.ndarray) -> np.ndarray:

@@ -8,6 +8,20 @@ _ADD = "vector_add(a, b, out)"
 VECTOR_ADD = (
     kernel(
         _ADD,
+        "one thread does it all",
+        "failed",
+        "128 requests to store 128 elements",
+        "if cuda.grid(1) == 0:\n    for i in range(out.size):\n        out[i] = a[i] + b[i]",
+    ),
+    kernel(
+        _ADD,
+        "every thread does everything",
+        "failed",
+        "or every thread does everything",
+        "for i in range(out.size):\n    out[i] = a[i] + b[i]",
+    ),
+    kernel(
+        _ADD,
         "missing guard",
         "error",
         "a[1000], but a has shape (1000,)",
@@ -71,6 +85,13 @@ VECTOR_ADD = (
 
 _SAXPY = "saxpy(a, x, y, out)"
 SAXPY = (
+    kernel(
+        _SAXPY,
+        "one thread does it all",
+        "failed",
+        "2,048 requests to store 2,048 elements",
+        "if cuda.grid(1) == 0:\n    for i in range(out.size):\n        out[i] = a * x[i] + y[i]",
+    ),
     kernel(
         _SAXPY,
         "no stride: one element a thread",
@@ -152,6 +173,15 @@ _CLAMPED = """r = min(max(row + dr, 0), image.shape[0] - 1)
 _COORDINATES = "row, col = cuda.grid(2)\n"
 _GUARD = "if row < image.shape[0] and col < image.shape[1]:"
 BLUR = (
+    kernel(
+        _BLUR,
+        "one thread does it all",
+        "failed",
+        "1,024 requests to store 1,024 elements",
+        "x, y = cuda.grid(2)\n"
+        "for pixel in range(image.size if x == y == 0 else 0):\n"
+        "    row, col = pixel // image.shape[1], pixel % image.shape[1]" + _NINE.format(read=_CLAMPED),
+    ),
     kernel(
         _BLUR,
         "no halo: edge left out",

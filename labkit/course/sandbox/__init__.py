@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
+import math
 import os
 import selectors
 import signal
@@ -27,6 +28,8 @@ from labkit.errors import LabkitError
 
 _KEEPER = Path(__file__).with_name("keeper.py")
 _GRACE_S = 75.0  # beyond an answer's own time: starting, ending, and a machine that is busy
+_LONGEST_S = 86_400.0
+_MARK = "LABKIT_CHECK_FOLDER"  # in the environment of everything that a check starts
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
@@ -41,22 +44,24 @@ class Limits:
     @staticmethod
     def usual(seconds: float | None = None) -> Limits:
         """The usual limits; ``LABKIT_CHECK_SECONDS`` sets the time for a slower or a faster machine."""
-        if seconds is None:
-            text = os.environ.get("LABKIT_CHECK_SECONDS", "")
-            try:
-                seconds = float(text) if text else Limits.seconds
-            except ValueError:
-                raise LabkitError(
-                    f"LABKIT_CHECK_SECONDS should be a number of seconds, not {text!r}."
-                ) from None
-        return Limits(seconds=max(0.1, seconds))
+        given: Any = seconds
+        what = "seconds"
+        if given is None:
+            given, what = os.environ.get("LABKIT_CHECK_SECONDS") or Limits.seconds, "LABKIT_CHECK_SECONDS"
+        try:
+            wanted = float(given)
+        except (TypeError, ValueError, OverflowError):
+            wanted = math.nan
+        if math.isnan(wanted):
+            raise LabkitError(f"{what} should be a number of seconds, not {given!r}.")
+        return Limits(seconds=min(max(0.1, wanted), _LONGEST_S))
 
 
 @dataclass(frozen=True)
 class Run:
     """How a run ended, and what it left for each case.
 
-    ``end`` is "exited", "timeout", "memory" or "lost"; ``status`` the exit status, negative for a signal.
+    ``end`` is "exited", "timeout", "memory", "processes" or "lost"; ``status`` the exit status, negative for a signal.
     ``cases`` holds (document, arrays) for each case that left a readable result, in order, up to the first
     without.
     """
@@ -128,7 +133,7 @@ def _keep(folder: Path, limits: Limits) -> dict[str, Any]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env=os.environ | _ONE_THREAD,
+        env=os.environ | _ONE_THREAD | {_MARK: str(folder)},
         start_new_session=True,
     )
     assert keeper.stdin is not None
@@ -144,7 +149,22 @@ def _keep(folder: Path, limits: Limits) -> dict[str, Any]:
                 os.killpg(keeper.pid, signal.SIGKILL)
             keeper.wait()
         keeper.stdout.close()
+        if keeper.returncode:
+            _end_orphans(folder)
     return _report(text, keeper.returncode)
+
+
+def _end_orphans(folder: Path) -> None:
+    """End what a keeper that was itself ended has left behind: its processes carry the check's folder."""
+    import psutil
+
+    ended = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.environ().get(_MARK) == str(folder):
+                process.kill()
+                ended.append(process)
+    psutil.wait_procs(ended, timeout=3)
 
 
 def _read(source: int, give_up: float) -> bytes:

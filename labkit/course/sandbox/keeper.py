@@ -17,14 +17,16 @@ import selectors
 import signal
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _POLL_S = 0.02
-_FAMILY_POLL_S = (
-    0.2  # looking at every process of the machine is dear, so descendants are measured less often
-)
+_FAMILY_POLL_S = 0.2  # descendants are measured less often than the worker itself
+_MOST_PROCESSES = 100  # more than any answer needs, and few enough to be ended at once
+_LARGEST_FILE = 512 * 2**20  # what one file may grow to, so that an endless loop does not fill the disk
+_END_S = 5.0
 _START_S = 60.0  # for the interpreter and NumPy, before an answer's own time begins
 
 
@@ -68,6 +70,7 @@ def _become_worker(folder: str, keeper: int, printed: int, start: int) -> None:
             os.dup2(source, target)
         os.dup2(start, 3)
         os.closerange(4, 64)
+        _limit_files()
         sys.argv[:] = [""]
         from labkit.course.sandbox import worker
 
@@ -77,6 +80,15 @@ def _become_worker(folder: str, keeper: int, printed: int, start: int) -> None:
         os._exit(70)
     finally:
         os._exit(0)
+
+
+def _limit_files() -> None:
+    """No file without end, and none with the memory of an answer that crashed."""
+    import resource
+
+    for what, most in ((resource.RLIMIT_FSIZE, _LARGEST_FILE), (resource.RLIMIT_CORE, 0)):
+        hard = resource.getrlimit(what)[1]
+        resource.setrlimit(what, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
 class Printed:
@@ -178,6 +190,8 @@ class Watch:
             self._stop("abandoned")
         if time.monotonic() > self.deadline:
             self._stop("timeout")
+        elif len(_below(os.getpid(), _MOST_PROCESSES)) > _MOST_PROCESSES:
+            self._stop("processes")
         elif self._resident() > self.settings["memory"]:
             self._stop("memory")
 
@@ -188,11 +202,17 @@ class Watch:
             size = self.process.memory_info().rss
             if now >= self.next_family:
                 self.next_family = now + _FAMILY_POLL_S
-                size += sum(_rss(child, self.psutil) for child in self.process.children(recursive=True))
+                size += sum(_rss(child, self.psutil) for child in self._family() if child != self.worker)
         except self.psutil.Error:
             return 0
         self.peak = max(self.peak, size)
         return int(size)
+
+    def _family(self) -> list[int]:
+        """All processes below the keeper; where the system has no list of children, every process is looked at."""
+        if _LISTED:
+            return _below(os.getpid(), 10 * _MOST_PROCESSES)
+        return [child.pid for child in self.psutil.Process().children(recursive=True)]
 
     def _stop(self, why: str) -> None:
         self.end = self.end or why
@@ -200,15 +220,18 @@ class Watch:
             os.kill(self.worker, signal.SIGKILL)
 
     def _end_all(self) -> None:
-        """End and reap everything the worker left; nothing to do, and no search, when it left nothing."""
+        """End and reap everything the worker left; nothing to do, and no search, when it left nothing.
+
+        A process that forks on and on is a step ahead of any list; ending parents first brings their children here,
+        and without a pause the lists win.
+        """
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.worker, signal.SIGKILL)
-        give_up = time.monotonic() + 3.0
+        give_up = time.monotonic() + _END_S
         while _reap() and time.monotonic() < give_up:
-            for child in self.psutil.Process().children(recursive=True):
-                with contextlib.suppress(self.psutil.Error):
-                    child.kill()
-            time.sleep(0.005)
+            for child in self._family():
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(child, signal.SIGKILL)
 
     def _last_words(self) -> None:
         """Read what is still in the pipe, which holds a megabyte at most."""
@@ -217,9 +240,30 @@ class Watch:
                 self._output(self.output)
 
 
-def _rss(process: Any, psutil: Any) -> int:
+_LISTED = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
+
+
+def _below(process: int, most: int) -> list[int]:
+    """Descendants of ``process``, parents first, and hardly more than ``most``; empty where none are listed."""
+    found = _children(process) if _LISTED else []
+    for child in found:  # grows on the way
+        if len(found) > most:
+            break
+        found += _children(child)
+    return found
+
+
+def _children(process: int) -> list[int]:
     try:
-        return int(process.memory_info().rss)
+        lists = [(task / "children").read_text() for task in Path(f"/proc/{process}/task").iterdir()]
+    except OSError:  # it has ended meanwhile
+        return []
+    return [int(number) for text in lists for number in text.split()]
+
+
+def _rss(process: int, psutil: Any) -> int:
+    try:
+        return int(psutil.Process(process).memory_info().rss)
     except psutil.Error:
         return 0
 

@@ -6,6 +6,7 @@ wrong.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ LONGEST_TEXT = 10_000
 LARGEST_BITS = 4096
 MOST_ITEMS = 200_000
 DEEPEST = 20
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # it differs from run to run and tells a learner nothing
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class Encoder:
     def encode(self, value: Any, depth: int = 0) -> Any:
         """The JSON form of ``value``; ``{"other": [type, text]}`` where there is none."""
         self._items -= 1
+        value = plain(value)
         kind = type(value)
         if value is None or kind is bool or kind is float:
             return value
@@ -44,7 +47,7 @@ class Encoder:
             return value
         if kind is str and len(value) <= LONGEST_TEXT:
             return value
-        if isinstance(value, (np.ndarray, np.generic)):
+        if issubclass(kind, (np.ndarray, np.generic)):
             return self._array(value)
         if depth < DEEPEST and kind in (list, tuple, dict) and len(value) <= self._items:
             return self._container(kind.__name__, value, depth)
@@ -62,6 +65,27 @@ class Encoder:
     def _container(self, kind: str, value: Any, depth: int) -> Any:
         items = value.items() if kind == "dict" else value
         return {kind: [self.encode(tuple(item) if kind == "dict" else item, depth + 1) for item in items]}
+
+
+def plain(value: Any) -> Any:
+    """A value of a subclass of int, float, str, list, tuple or dict as one of these, by their own methods."""
+    kind = type(value)
+    if kind in (bool, int, float, list, tuple, dict, str) or issubclass(kind, (np.floating, np.integer)):
+        return value
+    for base, bare in _BARE.items():
+        if issubclass(kind, base):
+            return bare(value)
+    return value
+
+
+_BARE: dict[type, Any] = {
+    int: int.__index__,
+    float: float.__float__,
+    str: str.__str__,
+    list: lambda value: list(list.__iter__(value)),
+    tuple: lambda value: tuple(tuple.__iter__(value)),
+    dict: lambda value: dict(dict.items(value)),
+}
 
 
 def decode(form: Any, arrays: dict[str, np.ndarray]) -> Any:
@@ -84,19 +108,27 @@ def decode(form: Any, arrays: dict[str, np.ndarray]) -> Any:
 
 def other(value: Any) -> dict[str, list[str]]:
     """The form of a value that cannot travel."""
-    return {"other": [type(value).__name__, describe(value)]}
+    return {"other": [type_name(value), describe(value)]}
+
+
+def type_name(value: Any) -> str:
+    """The name of a value's type, whatever its metaclass says."""
+    return str(type.__dict__["__name__"].__get__(type(value)))
 
 
 def describe(value: Any, longest: int = 80) -> str:
     """A short text for any value, whatever its own ``repr`` does, and without building a long one."""
     try:
-        if isinstance(value, np.ndarray):
+        kind = type(value)
+        if issubclass(kind, np.ndarray):
             return f"array of shape {value.shape}, dtype {value.dtype}"
-        if isinstance(value, int) and value.bit_length() > LARGEST_BITS:
+        if issubclass(kind, int) and value.bit_length() > LARGEST_BITS:
             return f"an integer of {value.bit_length()} bits"
-        if isinstance(value, (str, bytes, list, tuple, dict, set, frozenset)) and len(value) > 1000:
-            return f"{type(value).__name__} of length {len(value)}"
-        text = repr(value)
-    except Exception:
-        return f"a {type(value).__name__} that cannot be printed"
+        if issubclass(kind, (str, bytes, list, tuple, dict, set, frozenset)) and len(value) > 1000:
+            return f"{type_name(value)} of length {len(value)}"
+        text = _ADDRESS.sub("", str.__str__(repr(value)))
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # a repr can raise anything, and SystemExit would end the notebook
+        return f"a {type_name(value)} that cannot be printed"
     return text if len(text) <= longest else text[: longest - 1] + "…"

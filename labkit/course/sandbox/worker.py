@@ -124,8 +124,8 @@ def raised(error: BaseException) -> dict[str, Any]:
         lines.append(error.lineno)
     try:
         message = str(error)[:500]
-    except Exception:
+    except BaseException:  # also what is raised on purpose to escape
         message = ""
     return {
-        "raised": {"type": type(error).__name__, "message": message, "line": lines[-1] if lines else None}
+        "raised": {"type": values.type_name(error), "message": message, "line": lines[-1] if lines else None}
     }

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
+import numpy as np
 import pytest
 from lesson03.stages import three_stages
 from support.needs import require
 
 import labkit
 from labkit.compute import cuda
-from labkit.compute.device_model import measured, moves, replay, unified
+from labkit.compute.device_model import measured, moves, replay, spin, unified
 from labkit.compute.feeding import Counts
 from labkit.compute.pipeline import Fed
 from labkit.errors import LabkitError
@@ -105,15 +108,39 @@ def test_without_a_gpu_nothing_is_measured():
         measured.measure(program())
 
 
-def test_the_measured_path_makes_the_calls_of_the_program():
+def test_the_measured_path_makes_the_calls_of_the_program(monkeypatch):
     """On the emulator: the same calls as on a GPU, though its times are no measurement."""
     if cuda.BACKEND == "gpu":
         pytest.skip("there is a GPU here")
-    found = measured._Run(cuda, program().operations).timeline("the emulator")
+    monkeypatch.setattr(measured, "_ROUNDS", 200)  # enough for the emulator, whose times are modelled
+    found = measured._Run(program().operations).timeline("the emulator")
     assert [one.kind for one in found.operations] == ["copy in", "kernel", "copy out"] * 2
     assert not found.hazards
     for one in found.operations:
         assert all(found.spans[wait.on][1] <= found.spans[one.number][0] + 1e-9 for wait in one.waits)
+
+
+def test_the_stand_in_does_its_rounds():
+    out = np.empty(100, np.float32)
+    spin.spin[1, 128](50, out)
+    assert np.allclose(out, spin.spin_reference(50, 100))
+
+
+_COMPILE = """
+import importlib
+from labkit.compute.kernel_compiler import use_numba
+for cc in ((7, 5), (8, 0), (9, 0), (10, 0)):
+    cuda = use_numba(cc)
+    kernel = importlib.import_module("labkit.compute.device_model.spin").spin.py_func
+    text, _ = cuda.compile(kernel, "void(int64, float32[::1])", device=False, abi="numba", cc=cc, output="ptx")
+    print(".target sm_%d%d" % cc in text)
+"""
+
+
+def test_the_stand_in_compiles_for_real_cards():
+    require("compiler")
+    done = subprocess.run([sys.executable, "-c", _COMPILE], capture_output=True, text=True, timeout=120)
+    assert done.stdout.split() == ["True"] * 4, done.stderr
 
 
 @pytest.mark.gpu

@@ -37,14 +37,16 @@ def measure(device: Device) -> Timeline:
     card = usable_gpu()
     if cuda.BACKEND != "gpu" or card is None:
         raise LabkitError(f"Nothing can be measured: {why_no_gpu() or 'the emulator is in use'}")
-    return _Run(cuda, device.operations).timeline(card.name)
+    return _Run(device.operations).timeline(card.name)
 
 
 class _Run:
-    """One run; ``cuda`` is numba.cuda or what stands in for it."""
+    """One run on whatever ``labkit.cuda`` is here."""
 
-    def __init__(self, cuda: Any, operations: Sequence[Operation]):
-        self.cuda = cuda
+    def __init__(self, operations: Sequence[Operation]):
+        from labkit.compute import cuda
+
+        self.cuda: Any = cuda
         self.operations = operations
         self.streams: dict[str, Any] = {DEFAULT_STREAM: cuda.default_stream()}
         self.arrays: dict[str, Any] = {}
@@ -54,7 +56,6 @@ class _Run:
             for region in (*one.reads, *one.writes):
                 if region.buffer not in self.arrays:
                     self.arrays[region.buffer] = self._array(region)
-        self.spin = _spinner(cuda)
         self.rounds_a_second = self._calibrate()
 
     def timeline(self, name: str) -> Timeline:
@@ -117,23 +118,27 @@ class _Run:
             _busy_wait(one.seconds)
 
     def _submit(self, one: Operation, stream: Any) -> None:
+        from labkit.compute.device_model.spin import spin
+
         if one.kind == COPY_IN:
             self._part(one.writes[0]).copy_to_device(self._part(one.reads[0]), stream=stream)
         elif one.kind == COPY_OUT:
             self._part(one.reads[0]).copy_to_host(self._part(one.writes[0]), stream=stream)
         else:
             rounds = max(1, int(one.seconds * self.rounds_a_second))
-            self.spin[1, _THREADS, stream](rounds, self.scratch)
+            spin[1, _THREADS, stream](rounds, self.scratch)
 
     def _calibrate(self) -> float:
         """How many rounds the stand-in kernel does in a second."""
+        from labkit.compute.device_model.spin import spin
+
         cuda = self.cuda
         self.scratch = cuda.device_array(_THREADS, np.float32)
         stream = cuda.stream()
-        self.spin[1, _THREADS, stream](1, self.scratch)
+        spin[1, _THREADS, stream](1, self.scratch)
         begin, end = cuda.event(), cuda.event()
         begin.record(stream)
-        self.spin[1, _THREADS, stream](_ROUNDS, self.scratch)
+        spin[1, _THREADS, stream](_ROUNDS, self.scratch)
         end.record(stream)
         end.synchronize()
         return _ROUNDS / max(1e-9, self._seconds(begin, end))
@@ -145,17 +150,6 @@ def _without_host(one: Operation, kept: dict[int, int]) -> Operation:
 
     waits = tuple(replace(wait, on=kept[wait.on]) for wait in one.waits if wait.on in kept)
     return replace(one, number=kept[one.number], waits=waits, how="measured")
-
-
-def _spinner(cuda: Any) -> Any:
-    def spin(rounds, out):
-        i = cuda.grid(1)
-        value = np.float32(i)
-        for _ in range(rounds):
-            value = value * np.float32(0.999) + np.float32(1)
-        out[i] = value
-
-    return cuda.jit(spin)
 
 
 def _busy_wait(seconds: float) -> None:

@@ -96,8 +96,13 @@ class LivePlot:
         """What deserves attention now, in sentences; empty when nothing does."""
         return self._notices
 
-    def figure(self) -> Figure:
+    def figure(self, everything: bool = False) -> Figure:
         """The recording as a Plotly figure: percentages above, one panel for each other unit below.
+
+        Parameters
+        ----------
+        everything : bool
+            Also what the live plot hides at first: temperatures, clocks, disks, networks.
 
         Raises
         ------
@@ -106,7 +111,7 @@ class LivePlot:
         """
         from labkit.widgets.monitor_figure import recording_figure
 
-        return recording_figure(self._recording)
+        return recording_figure(self._recording, everything)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write what there is so far to a file, for ``labkit.replay(file)``; `recording_file` describes it."""

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 MAX_DRAWN_SPANS = 200
+LABEL_ROWS, LABEL_ROW = 3, 14  # rows of names above the spans, and their height in pixels
+CHARACTER = 0.013  # width of a letter, as a share of the time axis of a figure in a notebook
 # As in the live plot; several of a group differ in lightness, for readers who see fewer colours.
 COLOURS: dict[str, tuple[str, ...]] = {
     "cpu": ("#0072B2",),
@@ -31,8 +33,10 @@ COLOURS: dict[str, tuple[str, ...]] = {
 }
 
 
-def recording_figure(recording: Recording) -> Figure:
+def recording_figure(recording: Recording, everything: bool = False) -> Figure:
     """Shares in per cent in the upper panel, one panel for each other unit below, spans shaded.
+
+    Series that the live plot hides until somebody asks for them are left out, unless ``everything`` is asked for.
 
     Raises
     ------
@@ -46,7 +50,7 @@ def recording_figure(recording: Recording) -> Figure:
     except ImportError as error:
         raise LabkitError("figure() needs Plotly: pip install 'gpu-labkit[lab]'.") from error
     times, values = recording.samples()
-    panels = _panels(recording.series[: len(values)])
+    panels = _panels(recording.series[: len(values)], everything)
     heights = [2.0 if number == 0 else 1.0 for number in range(len(panels))]
     figure = make_subplots(
         rows=len(panels), cols=1, shared_xaxes=True, vertical_spacing=0.05, row_heights=heights
@@ -67,6 +71,7 @@ def recording_figure(recording: Recording) -> Figure:
     aside = {"orientation": "v", "x": 1.01, "y": 1, "yanchor": "top"}
     if recording.machine:
         look["title"] = {**look["title"], "subtitle": _origin(recording)}
+    look["margin"] = {**look["margin"], "t": 92 + LABEL_ROW * (LABEL_ROWS - 1)}
     figure.update_layout({**look, "height": 340 + 150 * (len(panels) - 1), "legend": aside})
     quiet = {"gridcolor": theme.GRID, "zerolinecolor": theme.GRID}
     figure.update_xaxes(quiet)
@@ -74,10 +79,12 @@ def recording_figure(recording: Recording) -> Figure:
     return theme.for_notebook(figure)
 
 
-def _panels(series: tuple[Series, ...]) -> list[tuple[str, list[tuple[int, Series]]]]:
+def _panels(series: tuple[Series, ...], everything: bool) -> list[tuple[str, list[tuple[int, Series]]]]:
     """``(axis title, [(row of the values, series), ...])``: shares of devices first, then unit by unit."""
     panels: dict[tuple[str, bool], list[tuple[int, Series]]] = {("%", False): []}
     for number, one in enumerate(series):
+        if one.hidden and not everything:
+            continue
         own = one.group == "own"
         panels.setdefault((one.unit, own), []).append((number, one))
     return [(_title(unit, members), members) for (unit, _), members in panels.items()]
@@ -127,7 +134,6 @@ def _trace(series: Series, place: int, times: list[float], values: list[float | 
         legendgroup=series.group if series.group == "cores" else series.key,
         showlegend=series.group != "cores" or place == 0,  # one entry switches all cores
         mode="lines+markers" if own else "lines",
-        visible="legendonly" if series.hidden else True,
         marker={"size": 4},
         line=_line(series, place),
         opacity=0.45 if series.group == "cores" else 1.0,
@@ -149,7 +155,7 @@ def _draw_spans(figure: Figure, spans: tuple[Span, ...], last: float, interval: 
     """
     drawn = spans[-MAX_DRAWN_SPANS:]
     shapes = [_span_shape(span, last, interval) for span in drawn]
-    figure.update_layout(shapes=shapes, annotations=[_span_label(span) for span in drawn])
+    figure.update_layout(shapes=shapes, annotations=_span_labels(drawn, last))
 
 
 def _span_shape(span: Span, last: float, interval: float) -> dict[str, Any]:
@@ -160,6 +166,16 @@ def _span_shape(span: Span, last: float, interval: float) -> dict[str, Any]:
     return {**place, "type": "rect", "x1": end, "fillcolor": "#888", "opacity": 0.15, "line": {"width": 0}}
 
 
-def _span_label(span: Span) -> dict[str, Any]:
-    place = {"xref": "x", "yref": "paper", "x": span.start, "y": 1, "xanchor": "left", "yanchor": "bottom"}
-    return {**place, "text": html.escape(span.name), "showarrow": False, "font": {"size": 11}}
+def _span_labels(spans: tuple[Span, ...], last: float) -> list[dict[str, Any]]:
+    """Names above their spans, in the lowest of three rows that has room; where none has, the name is left out."""
+    ends = [-np.inf] * LABEL_ROWS
+    labels = []
+    for span in spans:
+        row = next((row for row, end in enumerate(ends) if end <= span.start), None)
+        if row is None:
+            continue
+        ends[row] = span.start + (len(span.name) + 1) * CHARACTER * last
+        place = {"xref": "x", "yref": "paper", "x": span.start, "y": 1, "yshift": LABEL_ROW * row}
+        look = {"xanchor": "left", "yanchor": "bottom", "showarrow": False, "font": {"size": 11}}
+        labels.append({**place, **look, "text": html.escape(span.name)})
+    return labels

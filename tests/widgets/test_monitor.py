@@ -148,7 +148,7 @@ def recorded() -> Recording:
 
 
 def test_figure_has_a_panel_for_shares_and_one_for_each_other_unit() -> None:
-    figure = recording_figure(recorded())
+    figure = recording_figure(recorded(), everything=True)
     panels = {trace.name: trace.yaxis for trace in figure.data}
     assert panels["CPU (%), measured"] == panels["Emulated GPU (%), emulated"]
     assert len(set(panels.values())) == 4
@@ -173,14 +173,26 @@ def test_own_metrics_are_joined_in_their_rhythm_and_break_where_they_were_silent
     assert list(trace.y) == [0, 3, 6, 9, None, 30, 33]
 
 
-def test_figure_says_where_the_figures_come_from_and_hides_what_the_plot_hides() -> None:
+def test_figure_says_where_its_numbers_come_from_and_hides_what_the_plot_hides() -> None:
     recording = recorded()
     recording.machine = "modelled: <two> cards"
     figure = recording_figure(recording)
     assert figure.layout.title.subtitle.text == "modelled: &lt;two&gt; cards"
-    traces = {trace.name: trace.visible for trace in figure.data}
-    assert traces["GPU 0 temperature (°C), measured"] == "legendonly"
-    assert traces["CPU (%), measured"] is True
+    hot = "GPU 0 temperature (°C), measured"
+    assert hot not in {trace.name for trace in figure.data}
+    assert hot in {trace.name for trace in recording_figure(recording, everything=True).data}
+
+
+def test_names_of_spans_do_not_lie_over_each_other() -> None:
+    recording = recorded()
+    for number in range(6):
+        recording.end(recording.begin(f"a long name {number}", number / 2), number / 2 + 0.4)
+    labels = recording_figure(recording).layout.annotations
+    rows: dict[float, float] = {}
+    for label in sorted(labels, key=lambda one: (one.yshift, one.x)):
+        assert label.x >= rows.get(label.yshift, 0)
+        rows[label.yshift] = label.x + 0.012 * 4.5 * len(label.text)
+    assert len(labels) > 3
 
 
 def test_figure_of_a_large_machine_keeps_a_short_legend() -> None:

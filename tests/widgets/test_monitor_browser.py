@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import nbformat
@@ -50,7 +49,7 @@ def plot(lab: LabServer, lab_page: LabPage, request: pytest.FixtureRequest) -> L
     path = lab.folder / f"{request.node.name}.ipynb"
     nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": kernelspec}), path)
     # JupyterLab would open the notebooks of earlier tests again, each with a kernel.
-    workspaces = Path(lab.environment["JUPYTER_CONFIG_DIR"]) / "lab" / "workspaces"
+    workspaces = lab.folder / ".labkit" / "workspaces"
     shutil.rmtree(workspaces, ignore_errors=True)
     lab_page.open(path.name)
     lab_page.run_cell(0)

@@ -86,8 +86,11 @@ def _panels(series: tuple[Series, ...], everything: bool) -> list[tuple[str, lis
         if one.hidden and not everything:
             continue
         own = one.group == "own"
-        panels.setdefault((one.unit, own), []).append((number, one))
-    return [(_title(unit, members), members) for (unit, _), members in panels.items()]
+        kind = one.unit or (
+            one.name if own else ""
+        )  # numbers of one's own without a unit are of unlike kinds
+        panels.setdefault((kind, own), []).append((number, one))
+    return [(kind or members[0][1].name, members) for (kind, _), members in panels.items()]
 
 
 def _heading(recording: Recording) -> str:
@@ -101,10 +104,6 @@ def _heading(recording: Recording) -> str:
 def _origin(recording: Recording) -> dict[str, Any]:
     """On what it was measured, or from what it was modelled: it stands on the plot itself."""
     return {"text": html.escape(recording.machine), "font": {"size": 12}}
-
-
-def _title(unit: str, members: list[tuple[int, Series]]) -> str:
-    return unit or members[0][1].name
 
 
 def _points(

@@ -37,6 +37,7 @@ def gantt(timeline: Timeline, title: str = "", arrows: bool = True) -> Any:
     traces = [*_bars(timeline), *_warnings(timeline)]
     layout: dict[str, Any] = {
         "barmode": "overlay",
+        "uniformtext": {"mode": "hide", "minsize": 9},  # a name that does not fit is shown on hovering
         "xaxis": theme.axis(f"milliseconds, {timeline.how}", rangemode="tozero"),
         "yaxis": theme.axis("", categoryorder="array", categoryarray=rows[::-1], showgrid=False),
         "legend": {"orientation": "h", "x": 0, "y": 0, "yref": "container", "yanchor": "bottom"},

@@ -14,6 +14,7 @@ from labkit.telemetry.series import Series
 BARS = "▁▂▃▄▅▆▇█"
 WIDTH = 30  # bars, each the mean of two seconds
 SECONDS = 2.0
+RECENT = 3  # samples
 
 
 def recording_text(recording: Recording, title: str, notices: Sequence[str] = ()) -> str:
@@ -57,8 +58,9 @@ def _row(
     mean = np.full(len(times), np.nan)
     mean[known] = np.nanmean(rows[:, known], axis=0)
     bars = _bars(times, mean, 100.0 if series.unit == "%" else None)
-    held = series.group == "own"  # given now and then: the last one counts
-    last = mean[known][-1] if held and known.any() else mean[-1]
+    # Own metrics are given now and then, and hold; what a device says is old after some samples.
+    recent = mean[known] if series.group == "own" else mean[-RECENT:][known[-RECENT:]]
+    last = recent[-1] if len(recent) else np.nan
     provenance = "" if series.provenance == "measured" else f", {series.provenance}"
     now = "n/a" if np.isnan(last) else f"{last:.4g} {series.unit}".rstrip()
     return label, bars, now + provenance

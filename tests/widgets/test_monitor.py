@@ -21,6 +21,7 @@ from labkit.telemetry.recording_file import load
 from labkit.telemetry.series import Series
 from labkit.widgets.monitor import Monitor, monitor
 from labkit.widgets.monitor_figure import MAX_DRAWN_SPANS, recording_figure
+from labkit.widgets.monitor_text import recording_text
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 5.0) -> None:
@@ -130,6 +131,48 @@ def test_save_and_load_through_the_monitor(mon: Monitor, tmp_path: Path) -> None
     back = load(mon.save(tmp_path / "run"))
     assert back.spans == mon.recording.spans
     np.testing.assert_array_equal(back.samples()[1], mon.recording.samples()[1])
+
+
+def test_record_keeps_what_happened_meanwhile_and_nothing_else(mon: Monitor, tmp_path: Path) -> None:
+    wait_until(lambda: len(mon.recording) >= 3)
+    with mon.record(tmp_path / "part"), mon.span("work"):
+        mon.metric("loss", 1.0)
+        time.sleep(0.35)
+    time.sleep(0.25)
+    part = load(tmp_path / "part.npz")
+    assert 2 <= len(part) < len(mon.recording) - 2
+    assert part.samples()[0][0] < 0.2
+    (work,) = part.spans
+    assert (work.name, work.start < 0.1) == ("work", True)
+    assert part.machine.startswith("measured on ")
+
+
+def test_print_tells_the_state_in_words(mon: Monitor) -> None:
+    assert str(mon) == "labkit monitor, running: no sample yet"
+    wait_until(lambda: len(mon.recording) >= 2)
+    mon.metric("loss", 0.25)
+    mon.stop()
+    told = str(mon)
+    assert told.startswith("labkit monitor, stopped at ")
+    assert "measured on " in told
+    assert any(line.split()[0] == "CPU" and line.endswith(" %") for line in told.splitlines()[2:])
+    assert any(line.split()[0] == "loss" and line.split()[-1] == "0.25" for line in told.splitlines())
+    assert "Disk" not in told  # the live plot hides it as well
+
+
+def test_text_sums_up_families_and_ends_with_the_warnings() -> None:
+    recording = Recording(0.5)
+    gpus = [Series(f"gpu.{i}.power", f"GPU {i} power", "W", "modelled", "gpu power") for i in range(8)]
+    cores = [Series(f"cpu.{i}", f"Core {i}", "%", "measured", "cores") for i in range(4)]
+    for number in range(1, 121):
+        values: dict[Series, float | None] = dict.fromkeys(cores, 100.0 * (number > 60))
+        recording.append(number / 2, {**values, **{one: float(i) for i, one in enumerate(gpus)}}, {})
+    told = recording_text(recording, "title", ["GPU 0: hot"]).splitlines()
+    assert told[0] == "title at 60 s: the last 60 s, and now"
+    assert told[1].split() == ["4", "cores,", "mean", "▁" * 15 + "█" * 15, "100", "%"]
+    assert told[2].startswith("  8 GPUs power, mean")
+    assert told[2].endswith("3.5 W, modelled")
+    assert told[3] == "  ! GPU 0: hot"
 
 
 def recorded() -> Recording:

@@ -51,7 +51,9 @@ def _by_ipython(module: ModuleType) -> Callable[[int, str], int | None] | None:
     except ImportError:
         return None
     config = Config()
-    config.HistoryManager.hist_file = ":memory:"  # what has run is remembered, for kernels' sources, but not kept
+    config.HistoryManager.hist_file = (
+        ":memory:"  # what has run is remembered, for kernels' sources, but not kept
+    )
     if not sys.stdout.isatty():
         config.InteractiveShell.colors = "nocolor"
     shell = InteractiveShell.instance(config=config, user_module=module, user_ns=module.__dict__)

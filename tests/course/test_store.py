@@ -121,4 +121,6 @@ def test_the_summary_in_three_forms():
     assert "01.saxpy         passed         1 try" in repr(progress)
     assert "<progress value='1'" in progress._repr_html_()
     assert progress.to_dict()["passed"] == 1
-    assert progress.to_dict()["exercises"][0]["name"] == "01.vector_add"
+    told = {one["name"]: one["outcome"] for one in progress.to_dict()["exercises"]}
+    assert told["01.saxpy"] == "passed"
+    assert list(told) == [one.name for one in labkit.exercises()]

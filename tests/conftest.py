@@ -8,6 +8,7 @@ names into failures, so that a continuous integration run cannot pass by testing
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +22,12 @@ settings.load_profile("labkit")
 
 MARKERS = ("gpu", "browser")
 pytest_plugins = ["support.fixtures"]
+
+
+def pytest_configure() -> None:
+    """A shell that starts tests in the background has them ignore Ctrl-C, and all they start; tests press it."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -236,3 +236,33 @@ def test_a_launch_too_large_to_run_whole_is_sampled_and_says_so():
     assert 0 < found.sampled < 1
     assert "scaled up" in repr(found)
     assert found.totals.global_store_sectors == 100_000 * 8 * 4
+
+
+class NumbaLaunch:
+    """What ``kernel[grid, block]`` of numba.cuda looks like, with the emulator doing the work."""
+
+    def __init__(self, configured):
+        self.dispatcher = configured.kernel
+        self.griddim, self.blockdim, self.sharedmem = configured.shape.grid, configured.shape.block, 0
+        self.launch = configured
+
+    def __call__(self, *arguments):
+        self.launch(*arguments)
+
+
+def test_where_there_is_a_gpu_the_measured_time_stands_beside_the_modelled():
+    kernel = define("@cuda.jit\ndef f(a):\n    i = cuda.grid(1)\n    if i < a.size:\n        a[i] += 1\n")
+    a = np.zeros(256, np.float32)
+    found = labkit.inspect(NumbaLaunch(kernel[2, 128]), a)
+    assert found.measured_s > 0
+    assert "measured on this machine's GPU" in repr(found)
+    assert (a == 1).all()  # timing has run on copies: the array saw one launch
+    assert labkit.inspect(kernel[2, 128], a).measured_s is None
+
+
+@pytest.mark.gpu
+def test_a_launch_on_a_real_gpu_is_measured_and_counted():
+    kernel = define("@cuda.jit\ndef f(a):\n    i = cuda.grid(1)\n    if i < a.size:\n        a[i] += 1\n")
+    found = labkit.inspect(kernel[2, 128], cuda.to_device(np.zeros(256, np.float32)))
+    assert found.measured_s > 0
+    assert found.totals.global_load_sectors == 32

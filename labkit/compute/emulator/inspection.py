@@ -17,6 +17,7 @@ from labkit.compute.emulator.observers import observed
 from labkit.compute.emulator.sanitizer import Sanitizer
 from labkit.compute.model import ModelledTime, modelled_time
 from labkit.compute.occupancy import Occupancy, occupancy
+from labkit.compute.stopwatch import measured_seconds, on_host
 from labkit.compute.throughput import as_float32
 from labkit.errors import KernelError, LabkitError
 from labkit.hardware.catalog import gpu as catalogued
@@ -121,6 +122,8 @@ def inspect(
         When ``launch`` is not a kernel with its launch shape, or the card is unknown.
     """
     configured = as_configured(launch)
+    measured = measured_here(launch, configured, arguments)
+    arguments = tuple(map(on_host, arguments))
     card = catalogued(gpu) if gpu is not None else own_card()
     kernel, shape = configured.kernel, configured.shape
     sanitizer, counter = Sanitizer(strict=False), Counter(int(card.l2_MB * 1e6))
@@ -150,10 +153,19 @@ def inspect(
         occupancy=occupancy_of(configured, arguments, card),
         time=time_of(totals, card),
         sampled=share,
-        measured_s=None,
+        measured_s=measured,
         text=kernel.source.text,
         first_line=kernel.source.first_line,
     )
+
+
+def measured_here(launch: Any, configured: Configured, arguments: tuple) -> float | None:
+    """Seconds on this machine's GPU; None where the launch is the emulator's own."""
+    if launch is configured:
+        return None
+    from labkit.compute import cuda
+
+    return measured_seconds(cuda, launch, arguments)
 
 
 def sample(shape: Launch) -> tuple[float, Any]:

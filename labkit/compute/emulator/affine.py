@@ -29,10 +29,12 @@ class Affine:
     __array_ufunc__ = None
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, base: int, strides: Box, shape: Box):
+    def __init__(self, base: int, strides: Box, shape: Box, reach: int | None = None):
         self.base = base
         self.strides = strides
         self.shape = shape
+        # no value is larger than this; known without looking at the axes again when the operands' are known
+        self.reach = abs(base) + _extent(strides, shape) if reach is None else reach
 
     def __repr__(self) -> str:
         return f"Affine({self.base}, {self.strides}, {self.shape})"
@@ -79,12 +81,12 @@ class Affine:
     def size(self) -> int:
         return prod(self.shape)
 
-    def _with(self, base: int, strides: Box) -> Affine | np.ndarray | np.int64:
+    def _with(self, base: int, strides: Box, reach: int) -> Affine | np.ndarray | np.int64:
         """The progression as the result of 64-bit arithmetic: one value, or written out where it wraps around."""
         if not any(strides):
             return wrapped(base)
-        result = Affine(base, strides, self.shape)
-        return result if result.fits(INT64) else result.array
+        result = Affine(base, strides, self.shape, reach)
+        return result if reach <= INT64.max or result.fits(INT64) else result.array
 
     def fits(self, limits: np.iinfo) -> bool:
         """Whether the values of all lanes lie in the range of an integer type."""
@@ -101,27 +103,32 @@ class Affine:
 
     def __add__(self, other: Any) -> Any:
         if type(other) is Affine:
-            return self._with(self.base + other.base, tuple(map(operator.add, self.strides, other.strides)))
+            strides = tuple(map(operator.add, self.strides, other.strides))
+            return self._with(self.base + other.base, strides, self.reach + other.reach)
         if type(other) is np.ndarray:
             return self.array + other
-        return self._with(self.base + int(other), self.strides)
+        number = int(other)
+        return self._with(self.base + number, self.strides, self.reach + abs(number))
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
         if type(other) is Affine:
-            return self._with(self.base - other.base, tuple(map(operator.sub, self.strides, other.strides)))
+            strides = tuple(map(operator.sub, self.strides, other.strides))
+            return self._with(self.base - other.base, strides, self.reach + other.reach)
         if type(other) is np.ndarray:
             return self.array - other
-        return self._with(self.base - int(other), self.strides)
+        number = int(other)
+        return self._with(self.base - number, self.strides, self.reach + abs(number))
 
     def __rsub__(self, other: Any) -> Any:
         if type(other) is np.ndarray:
             return other - self.array
-        return self._with(int(other) - self.base, tuple(-s for s in self.strides))
+        number = int(other)
+        return self._with(number - self.base, tuple(-s for s in self.strides), self.reach + abs(number))
 
     def __neg__(self) -> Any:
-        return self._with(-self.base, tuple(-s for s in self.strides))
+        return self._with(-self.base, tuple(-s for s in self.strides), self.reach)
 
     def __invert__(self) -> np.ndarray:
         return ~self.array
@@ -132,7 +139,9 @@ class Affine:
         if type(other) is np.ndarray:
             return self.array * other
         factor = int(other)
-        return self._with(self.base * factor, tuple(s * factor for s in self.strides))
+        return self._with(
+            self.base * factor, tuple(s * factor for s in self.strides), self.reach * abs(factor)
+        )
 
     __rmul__ = __mul__
 
@@ -141,6 +150,10 @@ class Affine:
         if dtype == np.int64 or (dtype == np.int32 and self.fits(INT32)):
             return self
         return self.array.astype(dtype)
+
+
+def _extent(strides: Box, shape: Box) -> int:
+    return sum(abs(stride) * (count - 1) for stride, count in zip(strides, shape, strict=True))
 
 
 def wrapped(number: int) -> np.int64:

@@ -66,10 +66,16 @@ def check(answer, limits=LIMITS):
     return run_check.run_check(labkit.exercise("01.amdahl"), answer, limits)
 
 
+@pytest.fixture
 def processes():
-    """Descendants of this process, and sleepers that may have left the family."""
-    family = psutil.Process().children(recursive=True)
-    return [p for p in family if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+    """The living descendants of this process that the test has started; servers of earlier tests do not count."""
+    before = set(psutil.Process().children(recursive=True))
+
+    def living():
+        family = set(psutil.Process().children(recursive=True)) - before
+        return [p for p in family if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+
+    return living
 
 
 def sleepers():
@@ -83,7 +89,7 @@ def sleepers():
 @pytest.mark.parametrize(
     ("answer", "outcome", "says"), CASES, ids=lambda value: getattr(value, "__name__", None)
 )
-def test_one_clear_outcome(answer, outcome, says):
+def test_one_clear_outcome(answer, outcome, says, processes):
     before = time.monotonic()
     result = check(answer)
     assert result.outcome == outcome, result
@@ -111,14 +117,14 @@ def test_a_gigabyte_of_output_is_drained_and_its_ends_are_kept():
 
 
 @pytest.mark.parametrize("answer", [bad.eats_memory, bad.eats_memory_in_a_child])
-def test_memory_is_limited_in_an_answer_and_its_children(answer):
+def test_memory_is_limited_in_an_answer_and_its_children(answer, processes):
     result = check(answer, Limits(seconds=20, memory=300 * 2**20))
     assert result.outcome == "error"
     assert "more than 300 MiB of memory" in result.message
     assert processes() == []
 
 
-def test_processes_are_limited():
+def test_processes_are_limited(processes):
     result = check(bad.starts_hundreds, Limits(seconds=10, memory=2**40))
     assert "had started more than 100 processes" in result.message
     assert processes() == []

@@ -12,6 +12,7 @@ import pytest
 
 from labkit.errors import LabkitError
 from labkit.network import intervals, timeline
+from labkit.network.launch import tracing
 from labkit.network.ranks import Ranks
 from labkit.network.timeline import Stretch, merge
 
@@ -144,6 +145,15 @@ def test_intervals() -> None:
     assert intervals.union([(3, 4), (0, 1), (1, 2), (1.5, 1.7), (5, 5)]) == [(0, 2), (3, 4)]
     assert intervals.intersection([(0, 2), (3, 6)], [(1, 4), (5, 9)]) == [(1, 2), (3, 4), (5, 6)]
     assert intervals.length([(0, 2), (3, 3.5)]) == 2.5
+
+
+def test_too_many_operators_do_not_crowd_out_communication() -> None:
+    rows = [("op", f"aten::{k}", k, k + 1, 1) for k in range(50)]
+    rows += [("call", "all_reduce", 60, 70, 1), ("flight", "gloo", 61, 69, 0), ("call", "wait", 80, 81, 1)]
+    kept = tracing._within_limit(rows, 10)
+    assert len(kept) == 10
+    assert [row[1] for row in kept[:7]] == [f"aten::{k}" for k in range(7)]
+    assert [row[1] for row in kept[7:]] == ["all_reduce", "gloo", "wait"]
 
 
 def test_a_real_run_shows_the_straggler_and_the_overlap(

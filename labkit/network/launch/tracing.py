@@ -45,8 +45,22 @@ def traced(function: Callable[..., Any], args: Any, meter: Meter) -> tuple[Any, 
     found = [*filter(None, map(_row, events)), *(("flight", *flight, 0) for flight in here.flights)]
     rows = [row for row in found if row[2] >= begin and row[3] <= end]
     kept = _outermost_ops(sorted(rows, key=lambda row: (row[2], -row[3])))
-    trace = {"begin": begin, "end": end, "rows": [row[:4] for row in kept[:MAX_EVENTS]]}
-    return value, {**trace, "left_out": max(0, len(kept) - MAX_EVENTS), "process": os.getpid()}
+    room = _within_limit(kept)
+    trace = {"begin": begin, "end": end, "rows": [row[:4] for row in room]}
+    return value, {**trace, "left_out": len(kept) - len(room), "process": os.getpid()}
+
+
+def _within_limit(rows: list[Any], limit: int = MAX_EVENTS) -> list[Any]:
+    """At most ``limit`` rows: operators beyond it are left out, communication is not."""
+    spare = limit - sum(row[0] != "op" for row in rows)
+    kept = []
+    for row in rows:
+        if row[0] == "op":
+            spare -= 1
+            if spare < 0:
+                continue
+        kept.append(row)
+    return kept[:limit]
 
 
 def _row(event: Any) -> tuple[str, str, int, int, int] | None:

@@ -30,8 +30,12 @@ def _lab(require: Callable[..., None]) -> None:
 
 def listening(process: psutil.Process) -> set[tuple[str, int]]:
     everyone = [process, *process.children(recursive=True)]
-    found = (item for one in everyone for item in one.net_connections() if item.status == psutil.CONN_LISTEN)
-    return {(item.laddr.ip, item.laddr.port) for item in found}
+    found: set[tuple[str, int]] = set()
+    for one in everyone:
+        with contextlib.suppress(psutil.NoSuchProcess):  # a helper of the server has just ended
+            waiting = (item for item in one.net_connections() if item.status == psutil.CONN_LISTEN)
+            found.update((item.laddr.ip, item.laddr.port) for item in waiting)
+    return found
 
 
 def start_kernel(server: LabServer) -> psutil.Process:

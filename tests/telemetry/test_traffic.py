@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from labkit.telemetry.series import Series
+from labkit.telemetry.sources import traffic
 from labkit.telemetry.sources.links import LinksSource
 from labkit.telemetry.sources.rates import Rates
 from labkit.telemetry.sources.traffic import TrafficSource
@@ -32,7 +33,8 @@ def test_a_rate_needs_two_readings_and_a_counter_that_grows() -> None:
     ]
 
 
-def test_bytes_through_the_loopback_are_seen() -> None:
+def test_bytes_through_the_loopback_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(traffic, "APART_S", 0.0)
     source = TrafficSource()
     source.read()
     left, right = _pair()
@@ -101,3 +103,13 @@ def _missing(folder: Path) -> str:
 
 def test_machines_without_such_cards_have_no_series(tmp_path: Path) -> None:
     assert LinksSource(str(tmp_path / "none")).read() == []
+
+
+def test_the_counters_are_not_read_more_often_than_a_busy_notebook_can_bear(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source, asked = TrafficSource(), []
+    monkeypatch.setattr(source, "_disk", lambda: asked.append(1) or {})
+    first = source.read()
+    assert source.read() is first
+    assert len(asked) == 1

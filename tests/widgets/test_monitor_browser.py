@@ -124,6 +124,7 @@ def test_reloaded_page_has_the_history(plot: LabPage) -> None:
     plot.page.reload()
     wait_for_state(plot, "live", 60)
     shown = canvas(plot)
+    plot.page.wait_for_timeout(1500)  # the history is drawn with the next frame
     shown.focus()
     plot.page.keyboard.press("Home")
     said = part(plot, ".lk-mon-said").first

@@ -6,8 +6,9 @@ use inside; `rehearse` plays a collective without starting a process.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from labkit.lazy import exports
 
 if TYPE_CHECKING:
     from labkit.network.collectives import (
@@ -66,14 +67,4 @@ __all__ = [
     "training_memory",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'labkit.network' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_LAZY[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = exports(__name__, _LAZY)

@@ -200,7 +200,6 @@ class Prepared:
     def __init__(self, program: Program, given: list[Argument], sharedmem: int):
         self.program = program
         values = dict(leaf for k, argument in enumerate(given) for leaf in leaves(argument.value, (k,)))
-        self.names = {site.operand for site in program.sites}
         self.sharedmem = sharedmem
         self.fixed = {n: self._fixed(origin, values) for n, origin in enumerate(program.arrays)}
         self.registers = {"p" + "_".join(map(str, number)): value for number, value in values.items()}

@@ -5,8 +5,9 @@ Everything here is modelled: flows share links max-min fairly, and rates and lat
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from labkit.lazy import exports
 
 if TYPE_CHECKING:
     from labkit.network.fabric.calibration import Calibration, calibrate
@@ -38,14 +39,4 @@ __all__ = [
     "simulate_flows",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'labkit.network.fabric' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_LAZY[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = exports(__name__, _LAZY)

@@ -8,8 +8,9 @@ receives, so that their bytes are counted and an emulated link slows them down.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from labkit.lazy import exports
 
 if TYPE_CHECKING:
     from labkit.network.training.background import Background, Handle
@@ -51,14 +52,4 @@ __all__ = [
     "share_of_mean",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(_LAZY[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = exports(__name__, _LAZY)

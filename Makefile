@@ -2,14 +2,13 @@
 #
 #   PYTHON=python3.12              another Python for .venv
 #   LABKIT_LAB="--no-browser"      options for `labkit lab`
-#   TORCH_INDEX=https://...        PyTorch's own wheels (README: machines without a GPU, older drivers)
-#   EXTRAS=lab,train               what `make lab` installs; torch is not needed before lesson 04
+#   TORCH_INDEX=https://...        where PyTorch comes from (README: older drivers); without a GPU, its CPU wheels
+#   EXTRAS=lab                     what `make lab` installs: without train no PyTorch, and lessons 00 to 03 and 09
 #   PYTEST="-k emulator"           options for pytest
 
 PYTHON ?= python3
-EXTRAS ?= lab
+EXTRAS ?= lab,train
 LABKIT_LAB ?=
-TORCH_INDEX ?=
 PYTEST ?=
 
 VENV := .venv
@@ -23,16 +22,29 @@ GPU_EXTRA = $(shell n="$(CUDA)"; if [ "$${n:-0}" -ge 13 ]; then echo gpu13; elif
 # Tests compile the kernels for GPUs that are not there, which Linux alone can.
 COMPILER_EXTRA = $(or $(GPU_EXTRA),$(if $(filter Linux,$(shell uname -s)),gpu13))
 
+# PyPI's PyTorch for Linux brings 3 GB of CUDA libraries; where no driver could use them, PyTorch's own build for
+# the processor is asked for first.
+TORCH_INDEX ?= $(if $(CUDA),,$(if $(filter Linux,$(shell uname -s)),https://download.pytorch.org/whl/cpu))
 comma := ,
 LAB_EXTRAS = $(EXTRAS)$(addprefix $(comma),$(GPU_EXTRA))
 TEST_EXTRAS = test$(addprefix $(comma),$(COMPILER_EXTRA))
+
+PIP = $(PY) -m pip install --disable-pip-version-check --quiet --constraint $(VENV)/constraints.txt
+
+# PyTorch alone, from its own index; where that cannot be reached, PyPI's build will do.
+define torch
+@$(PIP) --no-deps --retries 1 --timeout 20 --index-url "$(TORCH_INDEX)" torch 2>$(VENV)/torch.log \
+	|| echo "$(TORCH_INDEX) has no PyTorch for this machine or cannot be reached; it comes with the rest."
+
+endef
 
 # $(call install,EXTRAS): the package, editable, against the pinned set. The set pins CUDA 13's pieces; for
 # CUDA 12 pip picks them, and everything else stays pinned.
 define install
 @case ",$(1)," in *,gpu12,*) sed -E '/^(cuda-|nvidia-cuda-|nvidia-nv)/d' $(PINS) ;; *) cat $(PINS) ;; esac >$(VENV)/constraints.txt
 @echo "Installing labkit [$(1)] into $(VENV); the first time this takes some minutes."
-@$(PY) -m pip install --disable-pip-version-check --quiet --constraint $(VENV)/constraints.txt $(if $(TORCH_INDEX),--extra-index-url "$(TORCH_INDEX)") --editable ".[$(1)]"
+$(if $(and $(TORCH_INDEX),$(filter train test,$(subst $(comma), ,$(1)))),$(torch))
+@$(PIP) --editable ".[$(1)]"
 endef
 
 .DEFAULT_GOAL := help

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -82,13 +83,13 @@ def test_a_python_without_venv_is_a_sentence(clone: Clone) -> None:
 @pytest.mark.parametrize(
     ("smi", "extras", "cuda_pins"),
     [
-        ("exit 9", "lab", 1),
-        (f"echo '{SMI.format(driver='580.95', cuda='13.0')}'", "lab,gpu13", 1),
-        (f"echo '{SMI.format(driver='610.10', cuda='14.1')}'", "lab,gpu13", 1),
-        (f"echo '{SMI.format(driver='550.54', cuda='12.4')}'", "lab,gpu12", 0),
-        (f"echo '{SMI.format(driver='470.82', cuda='11.4')}'", "lab", 1),
-        ("echo '| Driver Version: 615.7   CUDA UMD Version: 13.3  |'", "lab,gpu13", 1),
-        ("echo 'NVIDIA-SMI has failed'; exit 9", "lab", 1),
+        ("exit 9", "lab,train", 1),
+        (f"echo '{SMI.format(driver='580.95', cuda='13.0')}'", "lab,train,gpu13", 1),
+        (f"echo '{SMI.format(driver='610.10', cuda='14.1')}'", "lab,train,gpu13", 1),
+        (f"echo '{SMI.format(driver='550.54', cuda='12.4')}'", "lab,train,gpu12", 0),
+        (f"echo '{SMI.format(driver='470.82', cuda='11.4')}'", "lab,train", 1),
+        ("echo '| Driver Version: 615.7   CUDA UMD Version: 13.3  |'", "lab,train,gpu13", 1),
+        ("echo 'NVIDIA-SMI has failed'; exit 9", "lab,train", 1),
     ],
 )
 def test_the_driver_chooses_the_extra(clone: Clone, smi: str, extras: str, cuda_pins: int) -> None:
@@ -119,7 +120,39 @@ def test_options_reach_labkit_and_pip(clone: Clone) -> None:
         "lab", "LABKIT_LAB=--no-browser --port 0", "EXTRAS=lab,train", "TORCH_INDEX=https://wheels.example"
     )
     assert "ran: -m labkit lab --no-browser --port 0\n" in said.stdout
-    assert "--extra-index-url https://wheels.example --editable .[lab,train]" in said.stdout
+    assert re.search(r"--no-deps .*--index-url https://wheels\.example torch\n", said.stdout)
+    assert "--editable .[lab,train]" in said.stdout
+
+
+@pytest.mark.skipif(os.uname().sysname != "Linux", reason="elsewhere PyPI's PyTorch brings no CUDA libraries")
+@pytest.mark.parametrize("goal", ["lab", "test"])
+def test_without_a_gpu_pytorch_comes_without_cuda(clone: Clone, goal: str) -> None:
+    said = clone.with_environment().make(goal).stdout
+    torch, package = said.index("/whl/cpu torch\n"), said.index("--editable .[")
+    assert torch < package
+
+
+@pytest.mark.parametrize("words", [("EXTRAS=lab",), ("TORCH_INDEX=",)])
+def test_pytorch_is_not_sought_where_nobody_wants_it(clone: Clone, words: tuple[str, ...]) -> None:
+    assert "--no-deps" not in clone.with_environment().make("lab", *words).stdout
+
+
+def test_with_a_gpu_pytorch_is_the_usual_one(clone: Clone) -> None:
+    smi = SMI.format(driver="580.95", cuda="13.0")
+    clone.with_environment().stand_in("nvidia-smi", f"echo '{smi}'")
+    assert "--no-deps" not in clone.make("lab").stdout
+
+
+def test_where_the_wheels_cannot_be_reached_installing_goes_on(clone: Clone) -> None:
+    clone.with_environment()
+    shown = 'case "$*" in *--no-deps*) echo "no route" >&2; exit 1 ;; esac; echo "ran: $*"'
+    clone.stand_in("shown", shown)
+    shutil.copy(clone.tools / "shown", clone.folder / ".venv" / "bin" / "python")
+    done = clone.make("lab", "TORCH_INDEX=https://wheels.example")
+    assert done.returncode == 0
+    assert "https://wheels.example has no PyTorch for this machine or cannot be reached" in done.stdout
+    assert "ran: -m labkit lab\n" in done.stdout
+    assert "no route" not in done.stdout + done.stderr
 
 
 def test_clean_removes_the_environment_and_no_lessons(clone: Clone) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from math import isfinite
@@ -68,7 +69,7 @@ class Report:
         return table(head, cells, self.headline() + (" (cut)" if self.cut else ""))
 
 
-class Reader:
+class Reader(ABC):
     """Takes the lines of one report, one after another, and makes the report of them."""
 
     kind: ClassVar[str] = ""
@@ -78,17 +79,17 @@ class Reader:
         self.before: tuple[str, ...] = ()  # the two lines before the first
 
     @classmethod
+    @abstractmethod
     def starts(cls, line: str) -> bool:
         """Whether a report of this kind may start with this line."""
-        raise NotImplementedError
 
+    @abstractmethod
     def take(self, line: str) -> bool:
         """Read the line, if it belongs to this report; False when it does not."""
-        raise NotImplementedError
 
+    @abstractmethod
     def finish(self) -> Report | None:
         """The report; None when what seemed to be one was not."""
-        raise NotImplementedError
 
     def keep(self, key: str, line: str) -> None:
         """Remember a line as evidence; the first one under a key stays."""

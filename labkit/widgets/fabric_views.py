@@ -6,7 +6,6 @@ are drawn as points, and called measured.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from labkit.errors import LabkitError
 from labkit.hardware.units import show_bytes, show_time
+from labkit.network.fabric import link_use
 from labkit.network.fabric.machine import Fabric
 from labkit.network.fabric.measurements import measured
 from labkit.network.fabric.result import CollectiveResult
@@ -51,9 +51,8 @@ def replay(fabric: Fabric, result: CollectiveResult, frames: int = 40) -> Any:
         raise LabkitError(
             "There is no timeline to replay: ask for one, as in all_reduce(size, timeline=True)."
         )
-    where, edges, shares = places(fabric.topology), np.linspace(0, result.seconds, frames + 1), []
-    for start, end in itertools.pairwise(edges):
-        shares.append(_both_ways(fabric, _share(fabric, result, start, end)))
+    where, edges = places(fabric.topology), np.linspace(0, result.seconds, frames + 1)
+    shares = [_both_ways(fabric, share) for share in link_use.use(fabric.topology, result.timeline, edges)]
     still = [_hover(fabric, where, result), *_nodes(fabric, where)]
     drawn = [_links(fabric, where, share, True) for share in shares]
     title = f"{fabric.name}: {result.operation}, {result.algorithm}, in simulated time (modelled)"
@@ -236,19 +235,6 @@ def _bare() -> dict[str, Any]:
         "yaxis": hidden,
         "legend": {"orientation": "h", "x": 0, "y": 0, "yanchor": "top"},
     }
-
-
-def _share(fabric: Fabric, result: CollectiveResult, start: float, end: float) -> np.ndarray:
-    """The share of each link's capacity used in an interval, a message's bytes spread over its time evenly."""
-    timeline, capacity = result.timeline, fabric.topology.links.capacity
-    moved = np.zeros(len(capacity))
-    if timeline is None or end <= start:
-        return moved
-    length = np.maximum(timeline.finish_s - timeline.start_s, 1e-30)
-    inside = np.clip(np.minimum(timeline.finish_s, end) - np.maximum(timeline.start_s, start), 0, None)
-    for number in np.flatnonzero(inside > 0):
-        moved[list(timeline.links[number])] += timeline.bytes[number] * inside[number] / length[number]
-    return np.minimum(moved / capacity / (end - start), 1.0)
 
 
 def _controls(edges: np.ndarray) -> dict[str, Any]:

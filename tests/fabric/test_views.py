@@ -7,6 +7,7 @@ import pytest
 
 import labkit
 from labkit import LabkitError
+from labkit.network.fabric import link_use
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +69,8 @@ def test_a_replay_shows_the_load_over_simulated_time(views, made):
     figure = views.replay(made, result, frames=20)
     assert len(figure.frames) == 20
     rails = [made.topology.links.names.index("n0.nic0->rail0")]
-    shares = [
-        views._share(made, result, *span)[rails[0]] for span in ((0, result.seconds / 5), (0, result.seconds))
-    ]
+    spans = [np.array([0, end]) for end in (result.seconds / 5, result.seconds)]
+    shares = [link_use.use(made.topology, result.timeline, edges)[0, rails[0]] for edges in spans]
     assert shares[0] == 0  # the first fifth is inside the servers
     assert shares[1] == pytest.approx(result.links["n0.nic0->rail0"].busy, rel=1e-6)
     assert "modelled" in figure.layout.title.text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from labkit.network.fabric.topology import Topology, whole
 
 if TYPE_CHECKING:
     from labkit.network.fabric.calibration import Calibration
+    from labkit.telemetry.recording import Recording
 
 SHAPES: dict[str, Callable[..., Topology]] = {
     "star": shapes.star,
@@ -170,6 +171,17 @@ class Fabric:
             getattr(self, operation)(size, **way, **options).seconds for size in (LARGE, 2 * LARGE)
         )
         return float(LARGE / (twice - once))
+
+    def recording(
+        self,
+        results: CollectiveResult | Mapping[str, CollectiveResult],
+        lanes: str | list[str] = "classes",
+        seconds: float = 20.0,
+    ) -> Recording:
+        """The load of links over simulated time, for ``labkit.replay``: see `labkit.network.fabric.link_use`."""
+        from labkit.network.fabric import link_use
+
+        return link_use.recording(self, results, lanes, seconds)
 
     def run(
         self,

@@ -46,6 +46,9 @@ _FIELDS = (
     "bytes_sent",
     "bytes_received",
     "cpu",
+    "done",  # of the work that the function reports, this rank's part
+    "whole",  # and all ranks' together, in the same unit
+    "busy_from",  # seconds that the rank had computed when it began to report
 )
 _WORDS = 16  # a row of 128 bytes, two cache lines: ranks do not share one
 _WIDTH = 8 * _WORDS
@@ -69,6 +72,10 @@ class RankState:
         Seconds spent so far in each state; together the time since the function began.
     cpu_s : float
         Processor time of the rank so far, all threads.
+    done, whole : float
+        This rank's part of the work that it reports with `work_done`, and all ranks' work; 0 when it reports none.
+    busy_s : float
+        Seconds spent computing since it began to report; without a report, since the function began.
     """
 
     rank: int
@@ -84,6 +91,9 @@ class RankState:
     communicate_s: float
     wait_s: float
     cpu_s: float
+    done: float = 0.0
+    whole: float = 0.0
+    busy_s: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -114,7 +124,7 @@ class Board:
         began = row["began"] or now
         inside = row["in_calls"] + (now - row["since"] if row["call"] else 0.0)
         waited = min(row["waited"], inside)
-        lasted = (row["ended"] or now) - began
+        computed = max(0.0, (row["ended"] or now) - began - inside)
         return RankState(
             rank=rank,
             process=int(row["process"]),
@@ -125,15 +135,43 @@ class Board:
             calls=int(row["calls"]),
             bytes_sent=int(row["bytes_sent"]),
             bytes_received=int(row["bytes_received"]),
-            compute_s=max(0.0, lasted - inside),
+            compute_s=computed,
             communicate_s=max(0.0, inside - waited),
             wait_s=waited,
             cpu_s=row["cpu"],
+            done=row["done"],
+            whole=row["whole"],
+            busy_s=max(0.0, computed - row["busy_from"]),
         )
 
 
 _INDEX = {name: number for number, name in enumerate(_FIELDS)}
 _shown: tuple[Board, str] | None = None
+_own: tuple[Board, int] | None = None
+
+
+def enter(board: Board, rank: int) -> None:
+    """Called once, by a rank that starts."""
+    global _own
+    _own = board, rank
+
+
+def work_done(done: float, whole: float) -> None:
+    """Tell the live plot how far this rank is: its part of the work, and all ranks' work, in one unit.
+
+    Called with 0 it begins a new piece of work, and imbalance is counted from there. It takes a few microseconds;
+    outside of ranks nobody watches, and it does nothing.
+
+    >>> for number, tile in enumerate(tiles):  # doctest: +SKIP
+    ...     render(tile)
+    ...     labkit.network.work_done(number + 1, whole=tiles_of_all_ranks)
+    """
+    if _own is None:
+        return
+    board, rank = _own
+    if not done:
+        board.set(rank, busy_from=board.read(rank, "", time.monotonic()).compute_s)
+    board.set(rank, done=float(done), whole=float(whole))
 
 
 def show(board: Board | None, device: str = "cpu") -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from labkit.errors import LabkitError
 from labkit.hardware.units import show_time
+from labkit.network.live import work_done
 
 POLICIES = ("static", "proportional", "dynamic")
 
@@ -196,7 +197,8 @@ def run_split(
 ) -> tuple[Split, dict[int, Any]]:
     """Do ``work(item)`` for all items on the ranks that call this together, inside ``labkit.ranks(n).run``.
 
-    A rank that is done waits for the others at the end: the live view shows who waits for whom.
+    A rank that is done waits for the others at the end. The live plot shows it: each rank's share of the work, who
+    computes and who waits, and the imbalance so far.
 
     Parameters
     ----------
@@ -218,6 +220,7 @@ def run_split(
         raise LabkitError(f"A proportional split on {size} ranks needs {size} speeds.")
     parts = proportional(items, speeds) if policy == "proportional" and speeds else static(items, size)
     dist.barrier()
+    work_done(0, items)
     began = time.monotonic()
     mine: list[Piece] = []
     results: dict[int, Any] = {}
@@ -225,7 +228,9 @@ def run_split(
         _queue(items, chunk) if policy == "dynamic" else [(parts[rank].start, parts[rank].stop)]
     ):
         start = time.monotonic() - began
-        results.update((item, work(item)) for item in range(first, last))
+        for item in range(first, last):
+            results[item] = work(item)
+            work_done(len(results), items)
         mine.append(Piece(rank, first, last, start, time.monotonic() - began))
     every: list[Any] = [None] * size
     dist.all_gather_object(every, mine)

@@ -66,9 +66,11 @@ class Watch:
 
     def _devices(self) -> list[Device]:
         values: dict[Series, list[float]] = defaultdict(list)
+        here = {series.device for series in self._seen[-1][1]}  # ranks that have ended are history
         for _, known in self._seen:
             for series, value in known.items():
-                values[series].append(value)
+                if series.device in here:
+                    values[series].append(value)
         devices: dict[str, Device] = {}
         for series, found in values.items():
             device = devices.setdefault(series.device, Device(series.device))
@@ -84,6 +86,7 @@ def notices(devices: list[Device]) -> Iterator[Notice]:
         if of:
             yield Notice(kind, tuple(of), f"{names(list(of))} {next(iter(of.values()))}")
     yield from _uneven([device for device in devices if "utilization" in device.means])
+    yield from _waited_for([device for device in devices if {"compute", "wait"} <= device.means.keys()])
 
 
 def _hot(device: Device) -> str:
@@ -133,6 +136,22 @@ def _uneven(gpus: list[Device]) -> Iterator[Notice]:
     if high - low >= UNEVEN:
         sentence = f"The load is uneven: {most.name} is {high:.0f} % busy, {least.name} {low:.0f} %"
         yield Notice("uneven", (most.name, least.name), sentence)
+
+
+def _waited_for(ranks: list[Device]) -> Iterator[Notice]:
+    """Ranks that wait while one computes: it has more to do than they, or is slower."""
+    if len(ranks) < 2:
+        return
+    slow = max(ranks, key=lambda rank: rank.means["compute"])
+    computes = slow.means["compute"]
+    idle = [rank for rank in ranks if rank.means["wait"] >= UNEVEN <= computes - rank.means["compute"]]
+    if idle:
+        waits = max(rank.means["wait"] for rank in idle)
+        whom = ", ".join(rank.name.removeprefix("Rank ") for rank in idle)
+        who = f"Ranks {whom} wait up to" if len(idle) > 1 else f"Rank {whom} waits"
+        busy = slow.name.removeprefix("Rank ")
+        sentence = f"{who} {waits:.0f} % of the time for rank {busy}, which computes {computes:.0f} % of it"
+        yield Notice("imbalance", (slow.name, *(rank.name for rank in idle)), sentence)
 
 
 RULES: tuple[tuple[str, Callable[[Device], str]], ...] = (

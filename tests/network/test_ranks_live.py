@@ -78,11 +78,41 @@ def test_the_monitors_source_gives_shares_and_rates(world: World) -> None:
             assert reading.series.provenance == "measured"
             if reading.value is not None:
                 values.setdefault(reading.series.key, []).append(reading.value)
-    assert len(values) == 10
+    assert len(values) == 11  # five a rank, and their imbalance
+    assert 1.0 <= max(values["ranks.imbalance"]) <= 2.0
     assert max(values["rank.0.wait"]) > 80
     assert max(values["rank.1.compute"]) > 80
     assert max(values["rank.0.sent"]) > 1  # MB/s
     assert all(0 <= value <= 100 for key in ("rank.0.wait", "rank.1.compute") for value in values[key])
+
+
+def _uneven_work() -> None:
+    """Rank 0 has six items of 0.1 s and rank 1 one; what came before does not count."""
+    import torch.distributed as dist
+
+    from labkit.network import run_split
+
+    time.sleep(0.4 * dist.get_rank())
+    run_split(lambda item: time.sleep(0.1), 7, "proportional", speeds=[6, 1])
+
+
+def test_imbalance_is_seen_while_it_is_there(world: World) -> None:
+    source = RanksSource()
+    read = _watched(world(2), _uneven_work, source.read)
+    rows = [{one.series.key: one.value for one in readings} for readings in read]
+    done = [(row["rank.0.done"], row["rank.1.done"]) for row in rows if "rank.1.done" in row]
+    assert done == sorted(done)  # it only grows
+    assert any(0 < first < 80 for first, _ in done)  # while it goes on, not at the end alone
+    assert done[-1] == pytest.approx((600 / 7, 100 / 7))
+    late = [row for row in rows if row.get("rank.0.done", 0) > 50]
+    assert late
+    assert all(row["rank.1.wait"] > 50 for row in late[1:3])
+    assert 1.5 < late[-1]["ranks.imbalance"] < 1.9  # 0.6 s over the mean of 0.6 and 0.1: 1.71
+
+
+def test_work_done_outside_of_ranks_is_nothing() -> None:
+    live.work_done(1, 2)
+    assert live.active() == ()
 
 
 def test_the_board_says_what_was_written() -> None:
@@ -93,6 +123,7 @@ def test_the_board_says_what_was_written() -> None:
     os.close(file)
     board.set(1, process=42, state=2, call=1, began=10.0, since=12.0, in_calls=1.0, waited=0.5, bytes_sent=7)
     state = other.read(1, "cpu", now=13.0)
+    assert (state.busy_s, state.whole) == (1.0, 0.0)
     assert (state.process, state.state, state.call, state.bytes_sent) == (42, "communicate", "all_reduce", 7)
     assert (state.compute_s, state.communicate_s, state.wait_s, state.state_s) == (1.0, 1.5, 0.5, 1.0)
     assert other.read(0, "cpu", now=13.0).state == "starting"

@@ -67,6 +67,32 @@ def test_an_uneven_load_names_both_ends() -> None:
     assert watched(sample({"utilization": 95.0}, {"utilization": 80.0})) == ()
 
 
+def ranks(*shares: tuple[float, float]) -> list[Reading]:
+    """Ranks that compute and wait so many per cent of the time."""
+    return [
+        Reading(Series(f"rank.{rank}.{key}", key, "%", "measured", "rank", device=f"Rank {rank}"), value)
+        for rank, pair in enumerate(shares)
+        for key, value in zip(("compute", "wait"), pair, strict=True)
+    ]
+
+
+def test_ranks_that_wait_for_another_are_told_for_which() -> None:
+    said = watched(ranks((10, 88), (99, 0), (30, 65)))
+    assert said == ("Ranks 0, 2 wait up to 88 % of the time for rank 1, which computes 99 % of it",)
+    assert watched(ranks((99, 0), (20, 70)))[0].startswith("Rank 1 waits 70 % of the time for rank 0")
+    assert watched(ranks((95, 3), (80, 15))) == ()
+    assert watched(ranks((5, 90), (5, 90))) == ()  # all wait, for a link and not for one of them
+    assert watched(ranks((5, 0), (95, 0))) == ()  # idle, but not waiting
+
+
+def test_ranks_that_have_ended_are_history() -> None:
+    watch = Watch()
+    said = [watch.look(number / 2, ranks((10, 88), (99, 0))) for number in range(4)]
+    assert said[0] == ()
+    assert len(said[3]) == 1
+    assert watch.look(2.0, sample({})) == ()
+
+
 def test_alike_devices_share_a_sentence() -> None:
     waiting = {"utilization": 100.0, "power": 140.0}
     (said,) = watched(sample(*[waiting] * 4))

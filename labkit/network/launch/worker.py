@@ -17,11 +17,10 @@ import time
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
-from labkit.network import context
+from labkit.network import context, live
 from labkit.network.launch import failure, parcel, wire
 from labkit.network.launch.meter import Meter, Ticker, watch_torch
 from labkit.network.launch.signals import STACK
-from labkit.network.live import Board
 
 _PR_SET_PDEATHSIG = 1
 _EXTRA_S = 60.0  # the notebook's own time limit comes first, and tells more
@@ -34,8 +33,10 @@ def main(message: dict[str, Any], files: list[int], server: int) -> NoReturn:
     channel = socket.socket(fileno=control)
     rank = message["rank"]
     told = SimpleNamespace(**wire.read_json(settings))
-    meter = Meter(Board(board, told.ranks), rank)
-    watch = _Watch(channel, Ticker(meter, Board(board, told.ranks), rank))
+    page = live.Board(board, told.ranks)
+    live.enter(page, rank)
+    meter = Meter(page, rank)
+    watch = _Watch(channel, Ticker(meter, page, rank))
     faulthandler.enable(file=stacks, all_threads=False)
     faulthandler.register(STACK, file=stacks, all_threads=False)
     try:

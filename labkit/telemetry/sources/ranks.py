@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from labkit.telemetry.series import Reading, Series
@@ -19,11 +20,23 @@ _RATES = (
     ("cpu_s", "cpu", "CPU", "%", 100.0),
 )
 _HIDDEN = ("cpu", "received")
+_SHORTEST_S = 0.05  # of computing, on average, before imbalance means something
+_IMBALANCE = Series(
+    "ranks.imbalance",
+    "Imbalance",
+    "busiest / mean",
+    "measured",
+    "rank imbalance",
+    of="1 is even, the number of ranks is the worst",
+    device="Ranks",
+)
 
 
 class RanksSource:
     """For each rank: the share of each interval that it computed and waited (the rest it communicated), the
-    bytes that its connections delivered and received, and its processor time (100 % is one core).
+    bytes that its connections delivered and received, and its processor time (100 % is one core). Of ranks that
+    report their work (`labkit.network.work_done`, as `run_split` does), each one's share of it that is done; and how
+    uneven the load was so far: the longest time that a rank computed over the mean.
 
     Waiting is told from communicating every 10 ms, with more than 4 ranks less often. The module that knows
     the ranks is looked for, never imported: a process that has run none pays nothing, and between runs there
@@ -38,10 +51,27 @@ class RanksSource:
         states = module.active() if module is not None else ()
         now = time.monotonic()
         before, self._before = self._before, {state.process: (now, state) for state in states}
-        return [reading for state in states for reading in _readings(state, now, before.get(state.process))]
+        found = [reading for state in states for reading in _readings(state, now, before.get(state.process))]
+        return found + _balance(states)
 
     def close(self) -> None:
         """Nothing is held open."""
+
+
+def _balance(states: Sequence[Any]) -> list[Reading]:
+    """Who has done how much, and how unevenly the time to do it was spread."""
+    found = [
+        Reading(_share(state.rank), 100.0 * state.done / state.whole) for state in states if state.whole > 0
+    ]
+    mean = sum(state.busy_s for state in states) / max(1, len(states))
+    if len(states) > 1 and mean >= _SHORTEST_S:
+        found.append(Reading(_IMBALANCE, max(state.busy_s for state in states) / mean))
+    return found
+
+
+def _share(rank: int) -> Series:
+    name, key = f"Rank {rank}", f"rank.{rank}.done"
+    return Series(key, f"{name} has done", "% of the work", "measured", "rank done", device=name)
 
 
 def _readings(state: Any, now: float, before: tuple[float, Any] | None) -> list[Reading]:

@@ -8,7 +8,7 @@ elsewhere, in :mod:`labkit.course.sandbox`; the comparison happens here, in the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -79,12 +79,16 @@ class FunctionCheck:
     """Call the answer and judge what it returns.
 
     ``calls(data)`` gives the calls, ``data`` being the learner's own table; ``judge(call, returned)`` gives
-    nothing for a right value, else what is wrong with it and, where it is a typical mistake, why.
+    nothing for a right value, else what is wrong with it and, where it is a typical mistake, why. A torch tensor
+    that is returned comes as a :class:`~labkit.course.sandbox.tensors.TensorArray`. ``loads`` names modules that
+    the answer's process imports before its time begins: ``"torch"``, and ``"torch.optim"`` where optimizers are
+    used; an answer that mentions torch needs no such entry, a driver that does needs it.
     """
 
     parameters: Sequence[str]
     calls: Callable[[Any], Iterable[Call]]
     judge: Callable[[Call, Any], tuple[str, str] | None]
+    loads: tuple[str, ...] = field(default=(), kw_only=True)
 
 
 @dataclass(frozen=True)

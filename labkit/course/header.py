@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 from labkit import hardware
+from labkit.course.sandbox.loads import torch_missing
 from labkit.errors import LabkitError
 
 # lesson -> rows of (what the lesson shows, how without a GPU, how with one)
@@ -78,19 +79,26 @@ LESSONS: dict[str, tuple[tuple[str, str, str], ...]] = {
     ),
 }
 
+_WITH_TORCH = frozenset({"04", "05", "06", "07", "08", "10"})
+
 
 @dataclass(frozen=True)
 class Header:
-    """What one lesson can measure on one machine. ``rows`` holds pairs: what, and how it is known."""
+    """What one lesson can measure on one machine. ``rows`` holds pairs: what, and how it is known.
+
+    ``missing`` says what to install where the lesson needs more than is there; it is empty where nothing is missing.
+    """
 
     lesson: str
     backend: str
     headline: str
     reason: str
     rows: tuple[tuple[str, str], ...]
+    missing: str = ""
 
     def __repr__(self) -> str:
-        return f"lesson {self.lesson}: what is measured, emulated and modelled on this machine"
+        said = f"\n{self.missing}" if self.missing else ""
+        return f"lesson {self.lesson}: what is measured, emulated and modelled on this machine{said}"
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -100,7 +108,8 @@ class Header:
 
         rows = [(escape(what), escape(how)) for what, how in self.rows]
         why = f"<p>{escape(self.reason)}</p>" if self.reason else ""
-        return table(("In this lesson", "on this machine"), rows, self.headline) + why
+        lacking = f"<p><b>{escape(self.missing)}</b></p>" if self.missing else ""
+        return lacking + table(("In this lesson", "on this machine"), rows, self.headline) + why
 
 
 def lesson(number: str) -> Header:
@@ -119,4 +128,5 @@ def lesson(number: str) -> Header:
     rows = tuple(
         (what, (with_gpu if real else without).format(**names)) for what, without, with_gpu in LESSONS[number]
     )
-    return Header(number, machine.backend, machine.headline, "" if real else machine.reason, rows)
+    missing = torch_missing() if number in _WITH_TORCH else ""
+    return Header(number, machine.backend, machine.headline, "" if real else machine.reason, rows, missing)

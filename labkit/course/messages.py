@@ -9,7 +9,8 @@ import numpy as np
 
 from labkit.course.compare import number
 from labkit.course.sandbox import Limits, Run
-from labkit.course.sandbox.values import Foreign
+from labkit.course.sandbox.tensors import TensorArray, is_tensor
+from labkit.course.sandbox.values import Foreign, describe
 
 RIGHT_BY_LUCK = "the values came out right this time; on a GPU, where threads run in any order, they may not."
 _EXITS = {
@@ -122,6 +123,10 @@ def _shown(value: Any) -> str:
         return f"[{inside}]" if isinstance(value, list) else f"({inside}{',' if len(value) == 1 else ''})"
     if isinstance(value, (list, tuple, dict)):
         return f"a {type(value).__name__} of {len(value)} items"
+    if is_tensor(value):
+        return f"a {describe(value)}"
+    if isinstance(value, TensorArray) and value.torch_dtype:
+        return f"a tensor of shape {value.shape}, dtype {value.torch_dtype}"
     if isinstance(value, np.ndarray):
         return f"an array of shape {value.shape}, dtype {value.dtype}"
     if isinstance(value, (str, bytes)) and len(value) > 60:

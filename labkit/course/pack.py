@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from labkit.compute.emulator.source import capture
-from labkit.course.sandbox import values
+from labkit.course.sandbox import tensors, values
 from labkit.errors import LabkitError
 
 LIMIT = 64 * 2**20
@@ -237,6 +237,8 @@ def _bytes(value: Any, depth: int = 0) -> int:
     kind = type(value)
     if issubclass(kind, np.ndarray):
         return int(value.nbytes)
+    if tensors.is_tensor(value):
+        return tensors.size(value)
     if kind in (list, tuple, set, frozenset, dict) and depth < 4:
         items = list(value.values()) if kind is dict else list(value) if len(value) < 10_000 else []
         return object.__sizeof__(value) + sum(_bytes(item, depth + 1) for item in items)

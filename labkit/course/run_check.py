@@ -13,7 +13,7 @@ from labkit.course.checks import STEP_BUDGET, Call, DataCheck, FunctionCheck, Ke
 from labkit.course.compare import difference
 from labkit.course.recorded import RecordedCheck
 from labkit.course.result import ERROR, FAILED, NOT_ATTEMPTED, PASSED, CheckResult
-from labkit.course.sandbox import Limits, Run, values
+from labkit.course.sandbox import Limits, Run, loads, values
 from labkit.errors import LabkitError
 
 if TYPE_CHECKING:
@@ -129,12 +129,16 @@ def _arrays(name: str, check: KernelCheck, launch: Launch, document: Any, after:
 
 
 def _function(exercise: Exercise, check: FunctionCheck, function: Any, limits: Limits) -> CheckResult:
+    if loads.TORCH in check.loads and (problem := loads.torch_missing()):
+        return CheckResult(exercise.name, ERROR, problem)
     around = check.around(function) if isinstance(check, RecordedCheck) else function
     package, arrays = pack.pack(around, exercise.function)
     calls = list(check.calls(exercise.data() if exercise.table else None))
     encoder = values.Encoder("v", budget=2**28)
     cases = [{"arguments": encoder.encode(tuple(call.arguments.values()))} for call in calls]
-    job = {"kind": "function", "package": package, "cases": cases}
+    modules = loads.needed(package, arrays, check.loads)
+    limits = loads.limits(modules, limits)
+    job = {"kind": "function", "package": package, "cases": cases, "loads": modules}
     run = sandbox.run(job, encoder.arrays | arrays, limits)
     for call, (document, returned) in zip(calls, run.cases, strict=False):
         if (found := _called(exercise, check, call, document, returned)) is not None:

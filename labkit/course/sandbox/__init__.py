@@ -1,7 +1,7 @@
 """Run an answer in a process of its own, with a limit on its time, its memory and what it prints.
 
-Every run starts a fresh interpreter (about a quarter of a second) and leaves no process behind: not when the
-answer hangs, not when it forks, and not when the notebook's kernel is killed meanwhile.
+Every run starts a fresh interpreter (about a quarter of a second; two to four seconds with PyTorch) and leaves no
+process behind: not when the answer hangs, not when it forks, and not when the notebook's kernel is killed meanwhile.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from labkit.course.sandbox import wire
 from labkit.errors import LabkitError
 
 _KEEPER = Path(__file__).with_name("keeper.py")
-_GRACE_S = 75.0  # beyond an answer's own time: starting, ending, and a machine that is busy
+_GRACE_S = 15.0  # beyond an answer's own time and that to start: ending, and a machine that is busy
 _LONGEST_S = 86_400.0
 _MARK = "LABKIT_CHECK_FOLDER"  # in the environment of everything that a check starts
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -35,11 +35,15 @@ _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM
 
 @dataclass(frozen=True)
 class Limits:
-    """What an answer may use: seconds of wall time, bytes of resident memory, bytes of output kept."""
+    """What an answer may use: seconds of wall time, bytes of resident memory, bytes of output kept.
+
+    ``start_s`` are the seconds its process may take before the answer's own time begins.
+    """
 
     seconds: float = 10.0
     memory: int = 2**30
     printed: int = 4000
+    start_s: float = 60.0
 
     @staticmethod
     def usual(seconds: float | None = None) -> Limits:
@@ -97,6 +101,7 @@ def _run(job: dict[str, Any], arrays: dict[str, np.ndarray], limits: Limits, fol
     settings = {
         "path": _search_path(),
         "seconds": limits.seconds,
+        "start_s": limits.start_s,
         "memory": limits.memory,
         "printed": limits.printed,
     }
@@ -139,7 +144,7 @@ def _keep(folder: Path, limits: Limits) -> dict[str, Any]:
     assert keeper.stdin is not None
     assert keeper.stdout is not None
     try:
-        text = _read(keeper.stdout.fileno(), time.monotonic() + limits.seconds + _GRACE_S)
+        text = _read(keeper.stdout.fileno(), time.monotonic() + limits.start_s + limits.seconds + _GRACE_S)
     finally:
         keeper.stdin.close()  # if the report has not come, this makes the keeper end what it started
         try:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from labkit.course.sandbox import values
+from labkit.course.sandbox import tensors, values
 
 FILENAME = "<your answer>"
 
@@ -42,7 +42,7 @@ def _value(form: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
         import pickle
 
         return pickle.loads(arrays[content].tobytes())
-    return values.decode(content, arrays)
+    return values.decode(content, arrays, tensors.to_tensor)
 
 
 def _define(definition: dict[str, Any], namespace: dict[str, Any]) -> None:

@@ -7,10 +7,13 @@ wrong.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from labkit.course.sandbox import tensors
 
 LONGEST_TEXT = 10_000
 LARGEST_BITS = 4096
@@ -49,6 +52,8 @@ class Encoder:
             return value
         if issubclass(kind, (np.ndarray, np.generic)):
             return self._array(value)
+        if tensors.is_tensor(value):
+            return self._tensor(value)
         if depth < DEEPEST and kind in (list, tuple, dict) and len(value) <= self._items:
             return self._container(kind.__name__, value, depth)
         return other(value)
@@ -61,6 +66,15 @@ class Encoder:
         name = f"{self._prefix}{len(self.arrays)}"
         self.arrays[name] = array
         return {"scalar" if isinstance(value, np.generic) else "array": name}
+
+    def _tensor(self, value: Any) -> Any:
+        try:
+            if tensors.size(value) > self.left:
+                return other(value)
+            form = self._array(tensors.to_array(value))
+            return {"tensor": [form["array"], tensors.dtype_name(value), bool(value.requires_grad)]}
+        except (AttributeError, KeyError, NotImplementedError, RuntimeError, TypeError):
+            return other(value)  # sparse, quantised, without storage: no plain values
 
     def _container(self, kind: str, value: Any, depth: int) -> Any:
         items = value.items() if kind == "dict" else value
@@ -88,8 +102,13 @@ _BARE: dict[type, Any] = {
 }
 
 
-def decode(form: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """The value that :meth:`Encoder.encode` wrote; ValueError for a form it does not write."""
+def decode(
+    form: Any, arrays: dict[str, np.ndarray], tensor: Callable[..., Any] = tensors.to_tensor_array
+) -> Any:
+    """The value that :meth:`Encoder.encode` wrote; ValueError for a form it does not write.
+
+    ``tensor(array, dtype, requires_grad)`` makes what stands for a torch tensor.
+    """
     if form is None or isinstance(form, (bool, int, float, str)):
         return form
     if not isinstance(form, dict) or len(form) != 1:
@@ -99,11 +118,15 @@ def decode(form: Any, arrays: dict[str, np.ndarray]) -> Any:
         return arrays[str(content)]
     if kind == "scalar":
         return arrays[str(content)][()]
+    if kind == "tensor":
+        return tensor(arrays[str(content[0])], str(content[1]), bool(content[2]))
     if kind == "other":
         return Foreign(str(content[0]), str(content[1]))
     if kind not in ("list", "tuple", "dict"):
         raise ValueError("not the form of a value")
-    return {"list": list, "tuple": tuple, "dict": dict}[kind](decode(item, arrays) for item in content)
+    return {"list": list, "tuple": tuple, "dict": dict}[kind](
+        decode(item, arrays, tensor) for item in content
+    )
 
 
 def other(value: Any) -> dict[str, list[str]]:
@@ -122,6 +145,8 @@ def describe(value: Any, longest: int = 80) -> str:
         kind = type(value)
         if issubclass(kind, np.ndarray):
             return f"array of shape {value.shape}, dtype {value.dtype}"
+        if tensors.is_tensor(value):
+            return f"tensor of shape {tuple(value.shape)}, dtype {tensors.dtype_name(value)}"
         if issubclass(kind, int) and value.bit_length() > LARGEST_BITS:
             return f"an integer of {value.bit_length()} bits"
         if issubclass(kind, (str, bytes, list, tuple, dict, set, frozenset)) and len(value) > 1000:

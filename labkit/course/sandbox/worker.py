@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from labkit.course.sandbox import unpack, values, wire
+from labkit.course.sandbox import loads, tensors, unpack, values, wire
 from labkit.errors import KernelError
 
 GUARD = 64  # elements before and after every output, to notice a write that goes astray
@@ -31,6 +31,7 @@ def main(path: str, start: int) -> None:
     if job["kind"] == "kernel":
         import labkit.compute.emulator.package
         import labkit.course.sandbox.observe  # noqa: F401  (both loaded before the clock starts)
+    loads.load(job.get("loads", ()))
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     os.write(start, b"!")
     os.close(start)
@@ -69,7 +70,7 @@ def _prepare(job: dict[str, Any], arrays: dict[str, np.ndarray]) -> Callable[[di
 
 def call(function: Callable[..., Any], case: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     """Call a Python answer with the arguments of one case."""
-    arguments = values.decode(case["arguments"], arrays)
+    arguments = values.decode(case["arguments"], arrays, tensors.to_tensor)
     encoder = values.Encoder("r")
     try:
         returned = encoder.encode(function(*arguments))

@@ -1,7 +1,8 @@
 """Many devices: how they are joined, and what they say to each other.
 
 `ranks` runs a function on N ranks; `isend`, `irecv`, `send`, `recv` and the collectives made of them are for
-use inside; `rehearse` plays a collective without starting a process.
+use inside; `play` runs a function that sends and receives on ranks of threads, without starting a process, and
+`rehearse` a collective, to be drawn step by step.
 """
 
 from __future__ import annotations
@@ -23,10 +24,12 @@ if TYPE_CHECKING:
     )
     from labkit.network.context import rank_context
     from labkit.network.errors import RankError
+    from labkit.network.live import work_done
     from labkit.network.memory_model import training_memory
     from labkit.network.p2p import exchange, irecv, isend, recv, send
     from labkit.network.rehearsal import rehearse
     from labkit.network.splitting import run_split
+    from labkit.network.stage import play
     from labkit.network.topology import pairings, ring_order
 
 _MODULES = {
@@ -36,10 +39,12 @@ _MODULES = {
     ),
     "labkit.network.context": "rank_context",
     "labkit.network.errors": "RankError",
+    "labkit.network.live": "work_done",
     "labkit.network.p2p": "exchange irecv isend recv send",
     "labkit.network.memory_model": "training_memory",
     "labkit.network.rehearsal": "rehearse",
     "labkit.network.splitting": "run_split",
+    "labkit.network.stage": "play",
     "labkit.network.topology": "pairings ring_order",
 }
 _LAZY = {name: module for module, names in _MODULES.items() for name in names.split()}
@@ -54,6 +59,7 @@ __all__ = [
     "isend",
     "pairings",
     "pairwise_all_to_all",
+    "play",
     "rank_context",
     "recursive_halving_doubling",
     "recv",
@@ -65,6 +71,7 @@ __all__ = [
     "run_split",
     "send",
     "training_memory",
+    "work_done",
 ]
 
 __getattr__, __dir__ = exports(__name__, _LAZY)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +54,7 @@ class RankContext:
 
 
 _here: RankContext | None = None
+_thread = threading.local()
 
 
 def rank_context() -> RankContext:
@@ -61,11 +65,12 @@ def rank_context() -> RankContext:
     LabkitError
         Outside a function that `labkit.ranks(n).run` runs.
     """
-    if _here is None:
+    found: RankContext | None = getattr(_thread, "here", None) or _here
+    if found is None:
         raise LabkitError(
             "rank_context() is known only inside a function that labkit.ranks(n).run(function) runs."
         )
-    return _here
+    return found
 
 
 def inside_rank() -> bool:
@@ -77,3 +82,14 @@ def enter(context: RankContext) -> None:
     """Called once, by a rank that starts."""
     global _here
     _here = context
+
+
+@contextlib.contextmanager
+def use(other: RankContext) -> Iterator[None]:
+    """In this thread, `rank_context` is ``other`` while the body runs."""
+    before = getattr(_thread, "here", None)
+    _thread.here = other
+    try:
+        yield
+    finally:
+        _thread.here = before

@@ -6,6 +6,7 @@ import contextlib
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import torch
 from torch.distributed import distributed_c10d
 from torch.profiler import record_function
@@ -39,6 +40,9 @@ class TorchEndpoint:
         Messages sent.
     flights : list
         Name, start and end (ns of the wall clock) of collectives that another thread ran while tracing.
+    behind : labkit.network.training.Background or None
+        Collectives that go on behind the computation; messages of this thread wait until they are done, since a
+        receive takes whatever message of its sender comes first.
     """
 
     def __init__(self, rank: int, size: int, pace: Pace, meter: Meter):
@@ -48,11 +52,14 @@ class TorchEndpoint:
         self.messages = 0
         self.tracing = False
         self.flights: list[tuple[str, int, int]] = []
+        self.behind: Any = None
         self._buffers: dict[tuple[torch.dtype, torch.device], torch.Tensor] = {}
         self._pace, self._meter = pace, meter
         self._grouped = distributed_c10d.get_backend() == "nccl"
 
-    def isend(self, data: torch.Tensor, to: int) -> Transfer:
+    def isend(self, data: Any, to: int) -> Transfer:
+        data = _tensor(data)
+        self._wait_for_turn()
         count = data.numel() * data.element_size()
         if not count:
             return _Nothing()
@@ -63,7 +70,9 @@ class TorchEndpoint:
         stamp = torch.tensor([passage.start], dtype=torch.float64, device=data.device)
         return _Sending([_isend(stamp, to), _isend(data, to)], stamp, passage.end, self._meter)
 
-    def irecv(self, into: torch.Tensor, source: int) -> Transfer:
+    def irecv(self, into: Any, source: int) -> Transfer:
+        into = _tensor(into)
+        self._wait_for_turn()
         count = into.numel() * into.element_size()
         if not count:
             return _Nothing()
@@ -74,7 +83,8 @@ class TorchEndpoint:
         parts = [_irecv(stamp, source), _irecv(into, source)]
         return _Receiving(parts, stamp, count, self._pace, self._meter)
 
-    def exchange(self, outgoing: torch.Tensor, to: int, incoming: torch.Tensor, source: int) -> None:
+    def exchange(self, outgoing: Any, to: int, incoming: Any, source: int) -> None:
+        outgoing, incoming = _tensor(outgoing), _tensor(incoming)
         if self._grouped and not self._pace.emulated:
             self._exchange_grouped(outgoing, to, incoming, source)
             return
@@ -84,6 +94,7 @@ class TorchEndpoint:
 
     def _exchange_grouped(self, outgoing: torch.Tensor, to: int, incoming: torch.Tensor, source: int) -> None:
         """NCCL runs what is not grouped one after the other: both sides would receive first, for ever."""
+        self._wait_for_turn()
         parts = []
         if outgoing.numel():
             self._count_sent(to, outgoing.numel() * outgoing.element_size())
@@ -93,6 +104,10 @@ class TorchEndpoint:
             parts.append(distributed_c10d.P2POp(distributed_c10d.irecv, incoming, source))
         for work in _batch(parts) if parts else ():
             work.wait()
+
+    def _wait_for_turn(self) -> None:
+        if self.behind is not None:
+            self.behind.give_way()
 
     def _count_sent(self, to: int, count: int) -> None:
         self.sent[to] += count
@@ -115,6 +130,11 @@ class TorchEndpoint:
         both.enter_context(noted)
         both.enter_context(record_function(f"call:{name}"))
         return both
+
+
+def _tensor(data: Any) -> torch.Tensor:
+    """The same memory as a tensor: ranks may exchange NumPy arrays too."""
+    return torch.from_numpy(data) if isinstance(data, np.ndarray) else data
 
 
 class _Nothing:

@@ -1,8 +1,8 @@
 """Send and receive between ranks: the two things every collective is made of.
 
 Inside ``labkit.ranks(n).run`` they go over gloo or NCCL, through the emulated link when one was asked for,
-and their payload is counted. The very same collectives also run in rehearsal, on threads and NumPy arrays,
-where every message is written down for the animation.
+and their payload is counted. The very same functions also run in a play (`labkit.network.stage`) and in rehearsal,
+on threads, where every message is written down.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import contextlib
 import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
 
 from labkit.errors import LabkitError
 
@@ -91,7 +93,7 @@ def irecv(into: Any, source: int) -> Transfer:
 
 
 def send(data: Any, to: int) -> None:
-    """Send and wait until the buffer may be used again (not until the other has received)."""
+    """Send and wait until the buffer may be used again: on gloo, when the other rank has posted its receive."""
     with endpoint().noting("send"):
         isend(data, to).wait()
 
@@ -115,8 +117,13 @@ def flat(tensor: Any) -> Any:
     Raises
     ------
     LabkitError
-        For a tensor whose elements do not lie one after the other.
+        For what is neither an array nor a tensor, or whose elements do not lie one after the other.
     """
+    if not hasattr(tensor, "reshape") or isinstance(tensor, np.generic):
+        raise LabkitError(
+            f"Ranks exchange arrays and tensors, not a {type(tensor).__name__}: for one element, pass a slice of it, "
+            "such as data[i : i + 1]."
+        )
     contiguous = tensor.is_contiguous() if hasattr(tensor, "is_contiguous") else tensor.flags.c_contiguous
     if not contiguous:
         raise LabkitError(

@@ -19,8 +19,15 @@ if TYPE_CHECKING:
     from labkit.network.training.data_parallel import DataParallel, share_of_mean
     from labkit.network.training.embedding import ShardedEmbedding
     from labkit.network.training.pipeline import PipelineStage
+    from labkit.network.training.rehearsed import (
+        Rehearsed,
+        RehearsedWorld,
+        rehearse_training,
+        watch_gradients,
+    )
     from labkit.network.training.schedules import Schedule, gpipe, one_f_one_b
     from labkit.network.training.tensor_parallel import ColumnParallelLinear, RowParallelLinear
+    from labkit.network.training.world import World
 
 _MODULES = {
     "background": "Background Handle",
@@ -30,7 +37,9 @@ _MODULES = {
     "embedding": "ShardedEmbedding",
     "pipeline": "PipelineStage",
     "schedules": "Schedule gpipe one_f_one_b",
+    "rehearsed": "Rehearsed RehearsedWorld rehearse_training watch_gradients",
     "tensor_parallel": "ColumnParallelLinear RowParallelLinear",
+    "world": "World",
 }
 _LAZY = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names.split()}
 
@@ -42,14 +51,19 @@ __all__ = [
     "Handle",
     "Measured",
     "PipelineStage",
+    "Rehearsed",
+    "RehearsedWorld",
     "RowParallelLinear",
     "Schedule",
     "ShardedEmbedding",
+    "World",
     "assign",
     "gpipe",
     "measure_steps",
     "one_f_one_b",
+    "rehearse_training",
     "share_of_mean",
+    "watch_gradients",
 ]
 
 __getattr__, __dir__ = exports(__name__, _LAZY)

@@ -1,6 +1,7 @@
 """Collectives that go on behind the computation: one thread that does them, one after the other.
 
-While one is under way, the rank's other communication has to wait for it: all ranks must talk in one order.
+All ranks must talk in one order, so while some are under way the rank's own sends and receives wait for them
+(`labkit.network.endpoint` asks): whatever a program does next, no two conversations cross.
 """
 
 from __future__ import annotations
@@ -22,11 +23,15 @@ class Handle:
         self._done = threading.Event()
         self._error: BaseException | None = None
 
-    def wait(self) -> None:
-        """Until its result is there; what went wrong in it is raised here."""
+    def done(self) -> None:
+        """Until it has ended, well or not."""
         if not self._done.is_set():
             with endpoint().noting("wait"):
                 self._done.wait()
+
+    def wait(self) -> None:
+        """Until its result is there; what went wrong in it is raised here."""
+        self.done()
         if self._error is not None:
             raise self._error
 
@@ -45,14 +50,25 @@ class Background:
     def __init__(self) -> None:
         self._jobs: queue.SimpleQueue[tuple[Handle, Callable[..., Any], tuple[Any, ...]]]
         self._jobs = queue.SimpleQueue()
-        here = endpoint()
-        threading.Thread(target=self._work, args=(here,), name="labkit-background", daemon=True).start()
+        self._last: Handle | None = None
+        here: Any = endpoint()
+        self._thread = threading.Thread(
+            target=self._work, args=(here,), name="labkit-background", daemon=True
+        )
+        self._thread.start()
+        here.behind = self
 
     def start(self, collective: Callable[..., Any], *args: Any) -> Handle:
         """Queue a collective behind those already started; all ranks start the same ones in the same order."""
-        handle = Handle()
+        handle = self._last = Handle()
         self._jobs.put((handle, collective, args))
         return handle
+
+    def give_way(self) -> None:
+        """Return when everything started so far is done; at once for the thread that does it."""
+        last = self._last
+        if last is not None and threading.current_thread() is not self._thread:
+            last.done()
 
     def _work(self, here: Any) -> None:
         while True:

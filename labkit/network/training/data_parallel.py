@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from labkit.errors import LabkitError
 from labkit.hardware.units import parse
-from labkit.network.collectives import binomial_broadcast, ring_all_reduce
-from labkit.network.p2p import endpoint, flat
-from labkit.network.training.background import Handle, StreamHandle, background
+from labkit.network.collectives import ring_all_reduce
 from labkit.network.training.buckets import Bucket, assign
+from labkit.network.training.world import World
 
 
 class Happened(NamedTuple):
@@ -35,6 +35,9 @@ class Happened(NamedTuple):
 class DataParallel(nn.Module):
     """Wrap a model; then train as if alone: ``loss.backward()`` leaves the average gradient on every rank.
 
+    Each synchronised backward pass belongs to the forward pass before it. A backward pass without one (a second
+    backward through the same graph, or a forward inside `no_sync` and its backward outside) is an error.
+
     Parameters
     ----------
     module : nn.Module
@@ -44,10 +47,13 @@ class DataParallel(nn.Module):
         False launches every bucket only when backward has ended.
     find_unused : bool
         Parameters that a forward pass does not use get no gradient, and their bucket would wait for ever.
-        True walks the graph after each forward pass to find them; where no rank uses one, its gradient stays.
+        True walks the graph after each forward pass to find them; where no rank uses one, its gradient stays. A rank
+        may also use none at all.
     by : str
         ``"labkit"``: own ring, counted, over the emulated link. ``"torch"``: ``dist.all_reduce(async_op=True)``,
         the default on NCCL.
+    world : World
+        The other ranks; those of this run by default, or those of a rehearsal.
 
     Attributes
     ----------
@@ -63,14 +69,16 @@ class DataParallel(nn.Module):
         overlap: bool = True,
         find_unused: bool = False,
         by: str | None = None,
+        world: Any = None,
     ):
         super().__init__()
         self.module = module
         self.overlap, self.find_unused = overlap, find_unused
-        self.by = by or ("torch" if dist.get_backend() == "nccl" else "labkit")
+        self.world = world if world is not None else World(by)
         self.buckets = assign(module.named_parameters(), parse(bucket, "size"))
         self.log: list[Happened] = []
         self._syncing = True
+        self._expecting = False  # a forward pass has been, and its backward has not
         self._running = False
         self._next = 0
         self._broadcast([*module.parameters(), *module.buffers()])
@@ -80,15 +88,17 @@ class DataParallel(nn.Module):
         if self.training and self._syncing and torch.is_grad_enabled():
             self._broadcast(list(self.module.buffers()))
         result = self.module(*args, **kwargs)
-        if self._syncing and torch.is_grad_enabled():
+        if not torch.is_grad_enabled():
+            return result
+        if self._syncing:
             self._begin()
             if self.find_unused:
                 self._skip_unused(result)
-        return result
+        return tree_map_only(torch.Tensor, self._heard, result)
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
-        """Backward passes inside add to the gradients of this rank and send nothing."""
+        """Forward and backward passes inside add to the gradients of this rank and send nothing."""
         before, self._syncing = self._syncing, False
         try:
             yield
@@ -97,37 +107,58 @@ class DataParallel(nn.Module):
 
     def bytes_sent(self) -> int:
         """Gradient bytes this rank sends in a synchronised backward pass of the own ring; exact."""
-        here = endpoint()
-        return sum(bucket.bytes_sent(here.rank, here.size) for bucket in self.buckets)
+        return sum(one.bytes_sent(self.world.rank, self.world.world_size) for one in self.buckets)
 
     def _broadcast(self, tensors: list[torch.Tensor]) -> None:
-        with torch.no_grad():
-            for tensor in tensors:
-                whole = tensor.contiguous()
-                binomial_broadcast(whole)
-                if whole is not tensor:
-                    tensor.copy_(whole)
+        for tensor in tensors:
+            self.world.broadcast(tensor.detach())
 
     def _hook(self) -> None:
         for bucket in self.buckets:
             for position, parameter in enumerate(bucket.parameters):
                 parameter.register_post_accumulate_grad_hook(partial(self._ready, bucket, position))
 
+    def _heard(self, output: torch.Tensor) -> torch.Tensor:
+        """An output that says when backward gets to it, also where this rank has used no parameter for it.
+
+        The others wait for this rank's share in any case; so its backward pass has to be noticed even if it brings no
+        gradient, and has to be possible even if nothing here asked for one.
+        """
+        if not output.is_floating_point():
+            return output
+        if not output.requires_grad:
+            output = output.detach().requires_grad_()
+        if output.is_leaf:
+            output = output * 1  # a hook on the leaf itself would stay for later steps
+        output.register_hook(lambda _: self._start())
+        return output
+
     def _begin(self) -> None:
         self.log.clear()
-        self._running, self._next = False, 0
+        self._expecting, self._running, self._next = True, False, 0
         for bucket in self.buckets:
             bucket.begin()
+
+    def _start(self) -> None:
+        """A backward pass has come to this model: what is full already may leave."""
+        if not self._syncing or self._running:
+            return
+        if not self._expecting:
+            raise LabkitError(_NO_FORWARD)
+        self._running = True
+        # called when this backward pass has done all else; torch's own DDP ends its passes so, too
+        torch.autograd.Variable._execution_engine.queue_callback(self._finish)
+        if self.overlap:
+            self._launch_full()
 
     def _ready(self, bucket: Bucket, position: int, parameter: torch.Tensor) -> None:
         """Backward has finished one parameter's gradient."""
         if not self._syncing:
             return
-        if not self._running:
-            self._running = True
-            # called when this backward pass has done all else; torch's own DDP ends its passes so, too
-            torch.autograd.Variable._execution_engine.queue_callback(self._finish)
+        self._start()
         self.log.append(Happened("gradient", bucket.names[position]))
+        if bucket.handle is not None:
+            raise LabkitError(_LATE.format(name=bucket.names[position]))
         bucket.take(position)
         if self.overlap:
             self._launch_full()
@@ -137,22 +168,18 @@ class DataParallel(nn.Module):
         while self._next < len(self.buckets) and not self.buckets[self._next].waiting:
             bucket = self.buckets[self._next]
             self.log.append(Happened("launch", str(bucket.index)))
-            bucket.handle = self._all_reduce(bucket.flat)
+            bucket.handle = self.world.all_reduce_async(bucket.flat)
             self._next += 1
-
-    def _all_reduce(self, tensor: torch.Tensor) -> Handle | StreamHandle:
-        if self.by == "torch":
-            return StreamHandle(dist.all_reduce(tensor, async_op=True))
-        return background().start(ring_all_reduce, tensor)
 
     def _finish(self) -> None:
         """The backward pass has ended: wait for all buckets and copy the averages back."""
+        self._expecting = self._running = False
         self._check_complete()
         self._launch_full()
         for bucket in self.buckets:
             bucket.handle.wait()
             self.log.append(Happened("landed", str(bucket.index)))
-            bucket.flat /= dist.get_world_size()
+            bucket.flat /= self.world.world_size
         used = self._used_anywhere()
         for bucket in self.buckets:
             for position, name in enumerate(bucket.names):
@@ -182,14 +209,25 @@ class DataParallel(nn.Module):
             return set(names)
         parameters = [parameter for bucket in self.buckets for parameter in bucket.parameters]
         flags = torch.tensor([int(one.grad is not None) for one in parameters], device=parameters[0].device)
-        _sum(flags)
+        self.world.all_reduce(flags)
         return {name for name, flag in zip(names, flags.tolist(), strict=True) if flag}
+
+
+_NO_FORWARD = (
+    "Backward has come to a model whose forward pass was not synchronised, or whose gradients were averaged already: "
+    "run forward and backward together, both inside no_sync() or both outside, and one backward for each forward."
+)
+_LATE = (
+    "The gradient of {name} came after its bucket had left: the forward pass before this backward did not use it. Join "
+    "what several forward passes give in one call of the model, or run a backward for each."
+)
 
 
 def reachable(result: Any) -> set[int]:
     """Ids of the parameters that backward from these outputs (a tensor, or a nest of them) will reach."""
     found: set[int] = set()
-    nodes = [tensor.grad_fn for tensor in _tensors(result) if tensor.grad_fn is not None]
+    leaves = [one for one in tree_leaves(result) if isinstance(one, torch.Tensor) and one.requires_grad]
+    nodes = [torch.autograd.graph.get_gradient_edge(one).node for one in leaves]
     seen = set(nodes)
     while nodes:
         node = nodes.pop()
@@ -216,20 +254,5 @@ def share_of_mean(total: torch.Tensor, count: int) -> torch.Tensor:
         How many they are.
     """
     everybody = torch.tensor([count], device=total.device)
-    _sum(everybody)
+    ring_all_reduce(everybody)
     return total * (dist.get_world_size() / int(everybody))
-
-
-def _sum(tensor: torch.Tensor) -> None:
-    ring_all_reduce(flat(tensor))
-
-
-def _tensors(nest: Any) -> Iterator[torch.Tensor]:
-    if isinstance(nest, torch.Tensor):
-        yield nest
-    elif isinstance(nest, dict):
-        for part in nest.values():
-            yield from _tensors(part)
-    elif isinstance(nest, (list, tuple)):
-        for part in nest:
-            yield from _tensors(part)

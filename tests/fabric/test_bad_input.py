@@ -55,6 +55,11 @@ CASES = {
     "no such rank": (lambda: star().run([(0, 9, 1e6, [])]), "9 is no rank"),
     "a million GPUs": (lambda: star(nodes=10**6), "would take about"),
     "a million GPUs in a tree": (lambda: labkit.fabric("fat-tree", k=160), "would take about"),
+    "a million GPUs in racks": (
+        lambda: labkit.fabric("leaf-spine", racks=31_250, hosts=32),
+        "would take about",
+    ),
+    "a leaf without uplinks": (lambda: labkit.fabric("leaf-spine", oversubscription=0), "must be above zero"),
     "a million GPUs in servers": (lambda: labkit.fabric("dgx-h100", nodes=125_000), "would take about"),
     "too many messages": (
         lambda: labkit.fabric("star", nodes=8192, bandwidth=[1e9 + i for i in range(8192)]).all_reduce("1GB"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
@@ -140,3 +142,16 @@ def test_two_servers_reach_the_smaller_of_server_and_network():
     both = made.all_reduce("8GiB", "hierarchical", chunks=64).algorithm_bandwidth
     assert 0.84 <= both / min(alone, network) <= 1.0
     assert made.all_reduce("8GiB", "ring").algorithm_bandwidth < 0.1 * both
+
+
+def test_a_reduction_in_the_switches_of_a_large_cluster_is_planned_in_seconds():
+    """The tree's root is the spine, and trying the 129 other switches may not take a search of the whole each."""
+    made = labkit.fabric("dgx-h100", nodes=128)
+    begun = time.perf_counter()
+    plan = planned(made, "all_reduce", "in-switch")
+    assert (
+        time.perf_counter() - begun < 3
+    )  # a quarter of a second when nobody else computes; it once took twelve
+    assert len(plan) == 2 * (
+        1024 + 8
+    )  # up and down: every GPU to its rail switch, every rail switch to the spine

@@ -45,6 +45,7 @@ def all_routes(made, policy: str | None = None, seed: int = 0) -> dict[tuple[str
         ("torus", {"dims": (4, 3)}, 12, 0, 48),
         ("torus-3d", {}, 64, 0, 384),
         ("torus", {"dims": (2, 2, 2)}, 8, 0, 24),
+        ("leaf-spine", {"racks": 3, "hosts": 4, "spines": 2}, 12, 5, 2 * (12 + 6)),
         ("fat-tree", {"k": 4}, 16, 20, 96),
         ("fat-tree", {"k": 6, "oversubscription": 2}, 108, 45, 2 * (108 + 54 + 54)),
         ("dragonfly", {}, 72, 36, 2 * (72 + 9 * 6 + 36)),
@@ -142,6 +143,20 @@ def test_oversubscription_bounds_traffic_that_crosses_the_tree(over):
     assert result.seconds >= over * 1e-3 * (1 - 1e-9)
     assert result.hot.kind == "custom"
     assert max(load.busy for load in result.links) <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("spines", [1, 4])
+def test_a_leaf_carries_an_o_th_of_what_its_hosts_can_send(spines):
+    """One rack sends all it has to another: with one spine it takes o times as long, with several at least that."""
+    made = labkit.fabric(
+        "leaf-spine", racks=2, hosts=8, spines=spines, oversubscription=4, bandwidth=1e9, latency=0
+    )
+    result = made.run([(host, 8 + host, 1e6, []) for host in range(8)])
+    assert result.seconds >= 4e-3 * (1 - 1e-9)
+    if spines == 1:
+        assert result.seconds == pytest.approx(4e-3)
+        assert {load.name for load in result.links.hottest(2)} == {"leaf0->spine0", "spine0->leaf1"}
+    assert made.metrics().full == pytest.approx(1 / 4)
 
 
 @pytest.mark.parametrize(

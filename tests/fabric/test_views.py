@@ -43,7 +43,18 @@ def test_links_are_sorted_by_heat(views, made):
 
 
 @pytest.mark.parametrize(
-    "name", ["ring", "torus", "torus-2d", "fat-tree", "dragonfly", "full-mesh", "pcie-tree", "dgx-v100"]
+    "name",
+    [
+        "ring",
+        "torus",
+        "torus-2d",
+        "leaf-spine",
+        "fat-tree",
+        "dragonfly",
+        "full-mesh",
+        "pcie-tree",
+        "dgx-v100",
+    ],
 )
 def test_every_shape_can_be_drawn_without_two_nodes_in_one_place(views, name):
     made = labkit.fabric(name)

@@ -31,6 +31,7 @@ SHAPES: dict[str, Callable[..., Topology]] = {
     "torus": shapes.torus,
     "torus-2d": lambda dims=(4, 4), **more: shapes.torus(dims, **more),
     "torus-3d": lambda dims=(4, 4, 4), **more: shapes.torus(dims, **more),
+    "leaf-spine": shapes.leaf_spine,
     "fat-tree": shapes.fat_tree,
     "dragonfly": shapes.dragonfly,
     "pcie-tree": shapes.pcie_tree,
@@ -49,8 +50,9 @@ def fabric(name: str | os.PathLike[str] | Topology, **shape: Any) -> Fabric:
     name : str, path or Topology
         A server: ``dgx-v100``, ``dgx-a100``, ``dgx-h100``, ``hgx-b200``, ``nvl72``, ``bm-gpu4-8`` (with `nodes`,
         `network`, `oversubscription`); a shape: ``star``, ``ring``, ``full-mesh`` (`nodes`), ``torus`` (`dims`),
-        ``fat-tree`` (`k`, `oversubscription`), ``dragonfly`` (`groups`, `routers`, `hosts`), ``pcie-tree``,
-        ``rail`` (`nodes`, `server`), most of them with `link`, `bandwidth`, `latency`; or a file, or its text: YAML
+        ``leaf-spine`` (`racks`, `hosts`, `spines`, `oversubscription`), ``fat-tree`` (`k`, `oversubscription`),
+        ``dragonfly`` (`groups`, `routers`, `hosts`), ``pcie-tree``, ``rail`` (`nodes`, `server`), most of them with
+        `link`, `bandwidth`, `latency`; or a file, or its text: YAML
         (see `labkit.network.fabric.custom`), ``nvidia-smi topo -m`` (with `gpu`, the card) or NCCL's topology XML.
 
     Raises

@@ -1,4 +1,4 @@
-"""The textbook topologies: ring, star, full mesh, torus, fat tree, dragonfly, PCIe tree.
+"""The textbook topologies: ring, star, full mesh, torus, leaf and spine, fat tree, dragonfly, PCIe tree.
 
 In all of them a link is one direction; two nodes are always joined in both.
 """
@@ -88,6 +88,46 @@ def torus(
             cable(graph, names[at], names[tuple(ahead)], each_wire)
     shape = "x".join(map(str, sizes))
     return Topology(f"torus {shape}", graph, tuple(names.values()), "dimension-ordered", sizes)
+
+
+def leaf_spine(
+    racks: int = 4,
+    hosts: int = 8,
+    spines: int = 1,
+    oversubscription: float = 1.0,
+    link: str = "ndr",
+    bandwidth: Any = None,
+    latency: Any = None,
+) -> Topology:
+    """Racks of `hosts`, a leaf switch each, and every leaf joined to every spine: the network of most clusters.
+
+    With `oversubscription` o a leaf's uplinks, all together, carry an o-th of what its hosts can send.
+    """
+    racks, hosts, spines = whole(racks, "racks"), whole(hosts, "hosts"), whole(spines, "spines")
+    if not 0 < oversubscription < math.inf:
+        raise LabkitError(f"oversubscription={oversubscription!r} must be above zero; 1 means none.")
+    count = racks * hosts
+    if count < 2:
+        raise LabkitError(
+            "A leaf-spine network of one host has nobody to talk to: ask for more racks or hosts."
+        )
+    afford("leaf-spine network", count, count + racks + spines, 2 * count + 2 * racks * spines)
+    graph = new_graph()
+    gpus: list[str] = []
+    down = given(link, bandwidth, latency, "host->leaf")
+    up = given(link, bandwidth, latency, "leaf->spine", between_switches=True)
+    up = Wire(down.bandwidth * hosts / spines / oversubscription, up.latency, up.kind)
+    for spine in range(spines):
+        add_node(graph, f"spine{spine}", "switch", level=2)
+    for rack in range(racks):
+        leaf = add_node(graph, f"leaf{rack}", "switch", level=1)
+        for spine in range(spines):
+            cable(graph, leaf, f"spine{spine}", up)
+        for _ in range(hosts):
+            gpus.append(add_node(graph, f"g{len(gpus)}", "gpu", rack=rack))
+            cable(graph, gpus[-1], leaf, down)
+    over = f", {oversubscription:g}:1 oversubscribed" if oversubscription != 1 else ""
+    return Topology(f"{racks} racks of {hosts}{over}", graph, tuple(gpus), "ecmp")
 
 
 def fat_tree(

@@ -73,10 +73,13 @@ def _tree(team: Team) -> dict[int, int]:
     gpus = {names[node] for node in team.nodes[team.groups[0]]}
     inner = graph.subgraph([node for node in graph if node in gpus or graph.nodes[node]["kind"] != "gpu"])
     best: dict[Any, Any] = {}
-    for root in (node for node in inner if graph.nodes[node]["kind"] in ("switch", "nvswitch")):
-        paths = nx.single_source_shortest_path(inner, root)
+    roots = [node for node in inner if graph.nodes[node]["kind"] in ("switch", "nvswitch")]
+    for root in sorted(roots, key=lambda node: -graph.nodes[node]["level"]):
+        # Nearer to all than the best so far, or of no interest: from most roots that ends the search early.
+        nearer = _longest(best) - 2 if best else None
+        paths = nx.single_source_shortest_path(inner, root, nearer)
         paths = {gpu: paths[gpu] for gpu in gpus if gpu in paths and not gpus & set(paths[gpu][:-1])}
-        if len(paths) == len(gpus) and (not best or _longest(paths) < _longest(best)):
+        if len(paths) == len(gpus):
             best = paths
     if not best:
         raise LabkitError(

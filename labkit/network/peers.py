@@ -1,14 +1,14 @@
 """How fast, and how soon, every process or GPU reaches every other: measured, pair by pair.
 
-Between processes over loopback (TCP, through gloo) or shared memory (one copy in, one out); between GPUs by
-copies from one's memory to the other's. The label says which: a figure between processes says nothing about GPUs.
+Between processes over loopback (TCP, through gloo), shared memory (one copy in, one out) or an emulated link; between
+GPUs by copies from one's memory to the other's. The label says which: a figure between processes says nothing about
+GPUs.
 """
 
 from __future__ import annotations
 
 import mmap
 import os
-import statistics
 import sys
 import time
 from collections.abc import Callable
@@ -18,7 +18,8 @@ from typing import Any
 from labkit.errors import LabkitError
 from labkit.hardware.units import parse
 
-WAYS = ("loopback", "shared memory", "gpu")
+EMULATED = "emulated link"
+WAYS = ("loopback", "shared memory", EMULATED, "gpu")
 _SMALL = 8
 _ROUNDS = 25
 _LINE = 64  # the flag has a cache line of its own
@@ -36,6 +37,8 @@ class PeerMatrix:
         Bytes/s of messages of `size` bytes.
     latency : tuple of tuples
         Seconds of messages of 8 bytes: half of there and back.
+    link : str
+        What was emulated; else empty.
     """
 
     over: str
@@ -43,9 +46,12 @@ class PeerMatrix:
     bandwidth: tuple[tuple[float | None, ...], ...]
     latency: tuple[tuple[float | None, ...], ...]
     size: int
+    link: str = ""
 
     @property
     def label(self) -> str:
+        if self.over == EMULATED:
+            return f"emulated between processes of this machine, {self.link}"
         what = "between GPUs" if self.over == "gpu" else f"between processes of this machine, {self.over}"
         return f"measured {what}"
 
@@ -76,18 +82,26 @@ def _cell(value: float | None, factor: float) -> str:
 
 
 def peers(
-    count: int = 2, over: str | None = None, size: str | float = "4MiB", rounds: int = _ROUNDS
+    count: int = 2,
+    over: str | None = None,
+    size: str | float = "4MiB",
+    rounds: int = _ROUNDS,
+    link: str | float | None = None,
+    latency: str | float | None = None,
 ) -> PeerMatrix:
-    """Measure every pair, one after the other, while the rest is idle.
+    """Measure every pair, one after the other, while the rest is idle; of all rounds the quickest counts.
 
     Parameters
     ----------
     count : int
         Processes; of GPUs all are measured.
     over : str, optional
-        ``"gpu"``, ``"shared memory"`` or ``"loopback"``; by default GPUs where there are two, else loopback.
+        ``"gpu"``, ``"shared memory"``, ``"loopback"`` or ``"emulated link"``; by default the link where one is given,
+        GPUs where there are two, else loopback.
     size : str or float
         Bytes of the messages that bandwidth is measured with.
+    link, latency : str or float, optional
+        The emulated link of each rank, as for `labkit.ranks`: ``link="1Gbit/s", latency="50us"``.
 
     Raises
     ------
@@ -95,12 +109,15 @@ def peers(
         For an unknown way, and where GPUs or shared memory are not to be had.
     """
     bytes_ = int(parse(size, "size"))
+    given = link is not None or latency is not None
     if over is None:
-        over = "gpu" if _gpus() > 1 else "loopback"
+        over = EMULATED if given else "gpu" if _gpus() > 1 else "loopback"
     if over not in WAYS:
         raise LabkitError(f"{over!r} is no way between peers: choose from {', '.join(WAYS)}.")
     if bytes_ < _SMALL or rounds < 1:
         raise LabkitError(f"Measuring takes messages of at least {_SMALL} bytes, and one round or more.")
+    if given != (over == EMULATED):
+        raise LabkitError("An emulated link takes link= or latency=, and nothing else does.")
     if over == "gpu":
         return _between_gpus(bytes_, rounds)
     if over == "shared memory" and sys.platform != "linux":
@@ -109,47 +126,63 @@ def peers(
 
     if count < 2:
         raise LabkitError("One process alone has no peer: measure at least 2.")
-    found = ranks(count).run(_measure_rank, over, bytes_, rounds)
+    world = ranks(count, link=link, latency=latency)
+    found = world.run(_measure_rank, over, bytes_, rounds)
     rates, waits = _empty(count), _empty(count)
     for pairs in found:
         for source, to, rate, wait in pairs:
             rates[source][to], waits[source][to] = rate, wait
     names = tuple(f"rank {rank}" for rank in range(count))
-    return PeerMatrix(over, names, _frozen(rates), _frozen(waits), bytes_)
+    said = ", ".join(str(one) for one in (link, latency) if one is not None)
+    return PeerMatrix(over, names, _frozen(rates), _frozen(waits), bytes_, said)
 
 
 def _measure_rank(over: str, size: int, rounds: int) -> list[tuple[int, int, float, float]]:
     """On every rank: (source, destination, bytes/s, seconds) of the pairs that this rank sends in."""
     import torch.distributed as dist
 
-    measure = _over_loopback if over == "loopback" else _over_shared_memory
+    measure = _over_shared_memory if over == "shared memory" else _over_sockets
     me, found = dist.get_rank(), []
     group = dist.new_group(backend="gloo")  # over NCCL it would be the GPUs that are measured
     for source in range(dist.get_world_size()):
         for to in range(dist.get_world_size()):
             dist.barrier()
             if source != to and me in (source, to):
-                seconds, wait = measure(to if me == source else source, me == source, size, rounds, group)
+                other = to if me == source else source
+                seconds, wait = measure(
+                    other, me == source, size, rounds, None if over == EMULATED else group
+                )
                 if me == source:
                     found.append((source, to, size / seconds, wait))
     return found
 
 
-def _over_loopback(other: int, sending: bool, size: int, rounds: int, group: Any) -> tuple[float, float]:
-    """Seconds of a message of `size` bytes, less the latency, and the latency: by answers of 8 bytes."""
+def _over_sockets(other: int, sending: bool, size: int, rounds: int, group: Any) -> tuple[float, float]:
+    """Seconds of a message of `size` bytes, less the latency, and the latency: by answers of 8 bytes.
+
+    Without a group through labkit's own send and receive, which emulate the link.
+    """
     import torch
     import torch.distributed as dist
+
+    from labkit.network import p2p
+
+    def send(message: Any) -> None:
+        p2p.send(message, other) if group is None else dist.send(message, other, group)
+
+    def receive(message: Any) -> None:
+        p2p.recv(message, other) if group is None else dist.recv(message, other, group)
 
     large, small = (torch.zeros(count, dtype=torch.uint8) for count in (size, _SMALL))
 
     def there_and_back(message: Any) -> float:
         began = time.perf_counter()
         if sending:
-            dist.send(message, other, group)
-            dist.recv(small, other, group)
+            send(message)
+            receive(small)
         else:
-            dist.recv(message, other, group)
-            dist.send(small, other, group)
+            receive(message)
+            send(small)
         return time.perf_counter() - began
 
     return _both(there_and_back, large, small, rounds)
@@ -158,9 +191,9 @@ def _over_loopback(other: int, sending: bool, size: int, rounds: int, group: Any
 def _both(there_and_back: Callable[[Any], float], large: Any, small: Any, rounds: int) -> tuple[float, float]:
     for message in (small, large):
         there_and_back(message)  # the first one makes connections and touches pages
-    latency = statistics.median(there_and_back(small) for _ in range(rounds)) / 2
-    seconds = statistics.median(there_and_back(large) for _ in range(rounds))
-    return max(seconds - latency, 1e-9), latency
+    pairs = [(there_and_back(small), there_and_back(large)) for _ in range(rounds)]
+    latency, seconds = min(pair[0] for pair in pairs) / 2, min(pair[1] for pair in pairs)
+    return max(seconds - latency, seconds / 2), latency  # others on the machine only ever make it longer
 
 
 def _over_shared_memory(other: int, sending: bool, size: int, rounds: int, group: Any) -> tuple[float, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from labkit.hardware.units import show_time
@@ -24,6 +25,90 @@ def split_view(split: Split) -> Any:
 def _items(piece: Piece) -> str:
     """The first item, and the last one where there are several."""
     return str(piece.first) if piece.last - piece.first == 1 else f"{piece.first} to {piece.last - 1}"
+
+
+def balance_view(splits: Mapping[str, Split]) -> Any:
+    """A bar for each worker of each split: how long it worked and how long it waited for the last one."""
+    names = [f"{name}, worker {worker}" for name, split in splits.items() for worker in range(split.workers)]
+    busy = [split.busy(worker) for split in splits.values() for worker in range(split.workers)]
+    whole = [split.seconds for split in splits.values() for _ in range(split.workers)]
+    waits = [max(0.0, end - work) for end, work in zip(whole, busy, strict=True)]
+    items = [f"{split.items(worker)} items" for split in splits.values() for worker in range(split.workers)]
+    works = _lengths(names, busy, "works", theme.BLUE) | {"text": items, "insidetextanchor": "start"}
+    traces = [works, _lengths(names, waits, "waits", theme.ORANGE)]
+    hows = sorted({split.how for split in splits.values()})
+    layout = {**_layout(names, f"seconds, {' and '.join(hows)}"), "barmode": "stack"}
+    said = ", ".join(f"{name} {split.imbalance:.2f}" for name, split in splits.items())
+    return theme.figure(traces, layout, f"Imbalance: {said} (1 is even)", 190 + 30 * len(names))
+
+
+def scaling_view(
+    predicted: Mapping[str, Mapping[int, float]], measured: Mapping[str, Mapping[int, float]], cores: int
+) -> Any:
+    """Seconds over the number of workers: lines as predicted, marks as measured; and the number of cores.
+
+    Parameters
+    ----------
+    predicted, measured : mapping
+        What -> workers -> seconds. The same name has the same colour in both.
+    """
+    names = list(dict.fromkeys([*predicted, *measured]))
+    traces = []
+    for name, colour in zip(names, theme.COLOURS, strict=False):
+        for found, how in ((predicted, "modelled"), (measured, "measured")):
+            if name in found:
+                traces.append(_curve(found[name], f"{name}, {how}", colour, how))
+    counts = sorted({count for found in (predicted, measured) for line in found.values() for count in line})
+    most = max(
+        second for found in (predicted, measured) for line in found.values() for second in line.values()
+    )
+    traces.append(
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "name": f"{cores} cores here",
+            "x": [cores, cores],
+            "y": [0, 1.05 * most],
+            "line": {"color": theme.GREY, "dash": "dot", "width": 1},
+            "hoverinfo": "skip",
+        }
+    )
+    layout = {
+        "xaxis": theme.axis("workers", tickvals=counts, rangemode="tozero"),
+        "yaxis": theme.axis("seconds", rangemode="tozero"),
+        "legend": {"orientation": "h", "x": 0, "y": -0.2, "yanchor": "top"},
+        "margin": {"l": 64, "r": 24, "t": 56, "b": 110},
+    }
+    return theme.figure(traces, layout, "Time over workers: predicted (lines), measured (marks)", 430)
+
+
+def _curve(line: Mapping[int, float], name: str, colour: str, how: str) -> dict[str, Any]:
+    look = {"line": {"color": colour, "dash": "dash", "width": 2}} if how == "modelled" else {}
+    return {
+        "type": "scatter",
+        "mode": "lines" if how == "modelled" else "markers",
+        "name": name,
+        "x": list(line),
+        "y": list(line.values()),
+        "marker": {"size": 10, "color": colour, "line": {"width": 1, "color": "white"}},
+        "hovertemplate": "%{x} workers: %{y:.3~g} s<extra>" + name + "</extra>",
+        **look,
+    }
+
+
+def _lengths(names: list[str], seconds: list[float], name: str, colour: str) -> dict[str, Any]:
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "name": name,
+        "y": names,
+        "x": seconds,
+        "width": 0.7,
+        "textposition": "inside",
+        "constraintext": "inside",
+        "marker": {"color": colour},
+        "hovertemplate": f"%{{y}} {name} %{{x:.3~g}} s<extra></extra>",
+    }
 
 
 def pipeline_view(schedule: Schedule, forward: float = 1.0, backward: float = 2.0) -> Any:

@@ -97,6 +97,20 @@ def test_between_processes(server_of_the_session: None, require: Callable[..., N
     assert len(ring_order(found.rows()).groups[0]) == len(found.names)
 
 
+def test_an_emulated_link_is_measured_and_says_so(
+    server_of_the_session: None, require: Callable[..., None]
+) -> None:
+    require("torch")
+    found = peers(2, size="256KiB", rounds=3, link="400Mbit/s", latency="5ms")
+    assert found.label == "emulated between processes of this machine, 400Mbit/s, 5ms"
+    for one, other in ((0, 1), (1, 0)):
+        rate, wait = found.bandwidth[one][other], found.latency[one][other]
+        assert rate is not None
+        assert rate < 60e6  # 50 MB/s, and what a busy machine blurs
+        assert wait is not None
+        assert wait >= 5e-3
+
+
 def test_shared_memory_leaves_nothing(server_of_the_session: None, require: Callable[..., None]) -> None:
     require("torch")
     from pathlib import Path
@@ -112,6 +126,8 @@ def test_shared_memory_leaves_nothing(server_of_the_session: None, require: Call
         ({"over": "pigeon"}, "no way between peers"),
         ({"count": 1, "over": "loopback"}, "no peer"),
         ({"size": 1}, "at least 8 bytes"),
+        ({"over": "loopback", "link": "1Gbit/s"}, "takes link= or latency="),
+        ({"over": "emulated link"}, "takes link= or latency="),
     ],
 )
 def test_what_cannot_be_measured(words: dict[str, Any], said: str) -> None:

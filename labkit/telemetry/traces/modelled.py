@@ -63,14 +63,15 @@ def computed(phases: list[Phase]) -> Recording:
         begin = at
         for _ in range(round(phase.seconds / INTERVAL)):
             at += INTERVAL
-            degrees = [_warmed(*pair) for pair in zip(degrees, phase.gpus, strict=True)]
+            degrees = [warmed(*pair) for pair in zip(degrees, phase.gpus, strict=True)]
             recording.append(at, _sample(phase, degrees), {})
         if phase.name:
             recording.end(recording.begin(phase.name, begin), at)
     return recording
 
 
-def _warmed(degrees: float, state: State) -> float:
+def warmed(degrees: float, state: State) -> float:
+    """Its temperature one interval later."""
     goal = COOLEST + WARMER * state.watts / LIMIT_W
     return degrees + (goal - degrees) * (1 - math.exp(-INTERVAL / SECONDS))
 
@@ -79,7 +80,7 @@ def _sample(phase: Phase, degrees: list[float]) -> dict[Series, float | None]:
     values: dict[Series, float | None] = {}
     for number, state in enumerate(phase.gpus):
         found = (100.0 * state.busy, state.memory, state.watts, degrees[number])
-        values |= dict(zip(_series(number), found, strict=True))
+        values |= dict(zip(gpu_series(number), found, strict=True))
     if phase.network_MBps is not None:
         values[NETWORK] = phase.network_MBps
     for name, value in phase.own.items():
@@ -91,7 +92,8 @@ def _unit(name: str) -> str:
     return name.split()[-1] if "/" in name or name.endswith("TFLOPS") else ""
 
 
-def _series(number: int) -> tuple[Series, ...]:
+def gpu_series(number: int) -> tuple[Series, ...]:
+    """Utilisation, memory, power and temperature of a GPU, in this order."""
     device = f"GPU {number}"
     memory = f"{CARD.memory_GB:g} GB"
 

@@ -77,6 +77,29 @@ LESSONS: dict[str, tuple[tuple[str, str, str], ...]] = {
             "measured: cores, memory, {gpu}, bytes read from files; modelled: bytes over PCIe, slowed down",
         ),
     ),
+    "05": (
+        (
+            "ranks: a process a core, or a process a GPU",
+            "measured, on {cpu}",
+            "measured, on {cpu}, or a GPU a rank",
+        ),
+        ("bytes between ranks, order of messages", "counted, exact", "counted, exact"),
+        (
+            "ways between ranks: loopback, shared memory, links",
+            "measured between processes; an emulated link says so",
+            "measured between processes, or between GPUs where there are two",
+        ),
+        (
+            "clocks that are virtual, and recordings of GPUs",
+            "modelled: computed, as the figure says",
+            "modelled: computed, as the figure says",
+        ),
+        (
+            "the live plot",
+            "measured: cores; what each rank does, sends, and has done of the work",
+            "measured: cores and {gpu}; what each rank does, sends, and has done of the work",
+        ),
+    ),
 }
 
 _WITH_TORCH = frozenset({"04", "05", "06", "07", "08", "10"})

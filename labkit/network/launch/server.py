@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 from labkit.network.launch import family, wire
@@ -38,6 +39,10 @@ _PRELOAD = (
     "labkit.network.collectives",
     "labkit.network.launch.worker",
 )
+_GPU_FILE = "/dev/nvidiactl"
+# What every rank's first optimizer would import, for a second. It asks which GPUs there are, and who has asked may
+# not be forked: where there is one, ranks import it themselves.
+_WITHOUT_GPU = ("torch._dynamo",)
 
 
 def main(kind: type[Server] | None = None, preload: tuple[str, ...] = ()) -> None:
@@ -48,9 +53,9 @@ def main(kind: type[Server] | None = None, preload: tuple[str, ...] = ()) -> Non
     signal.signal(STACK, signal.SIG_IGN)  # also in ranks, until they are ready for it
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    hello = _preload(*preload)
     folder = tempfile.mkdtemp(prefix="labkit-ranks-")  # readable by its owner alone
     try:
+        hello = _preload(folder, *preload)
         wire.send(channel, {**hello, "folder": folder})
         if "error" not in hello:
             (kind or Server)(channel).serve()
@@ -59,10 +64,11 @@ def main(kind: type[Server] | None = None, preload: tuple[str, ...] = ()) -> Non
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _preload(*more: str) -> dict[str, Any]:
+def _preload(folder: str, *more: str) -> dict[str, Any]:
     try:
-        for name in (*_PRELOAD, *more):
-            importlib.import_module(name)
+        with _compiler_folder(folder):
+            for name in (*_PRELOAD, *(() if os.path.exists(_GPU_FILE) else _WITHOUT_GPU), *more):
+                importlib.import_module(name)
     except ImportError as error:
         return {"error": f"{type(error).__name__}: {error}"}
     import torch
@@ -71,6 +77,19 @@ def _preload(*more: str) -> dict[str, Any]:
     gc.collect()
     gc.freeze()  # what is here already is never collected in a rank, so its pages stay shared
     return {"torch": torch.__version__, "nccl": torch.distributed.is_nccl_available()}
+
+
+@contextlib.contextmanager
+def _compiler_folder(folder: str) -> Iterator[None]:
+    """torch's compiler makes a folder when it is imported, and this one goes with the server."""
+    name = "TORCHINDUCTOR_CACHE_DIR"
+    before = os.environ.get(name)
+    os.environ.setdefault(name, folder)
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(name, None)
 
 
 class Server:

@@ -88,6 +88,41 @@ class Bucket:
         return (2 * self.elements - kept) * self.parameters[0].element_size() if ranks > 1 else 0
 
 
+class HookBucket:
+    """A bucket as torch's communication hooks see theirs (``torch.distributed.GradBucket``)."""
+
+    def __init__(self, bucket: Bucket, buckets: int):
+        self._bucket, self._last = bucket, bucket.index == buckets - 1
+
+    def index(self) -> int:
+        return self._bucket.index
+
+    def is_last(self) -> bool:
+        return self._last
+
+    def buffer(self) -> torch.Tensor:
+        """All gradients of the bucket, flat."""
+        return self._bucket.flat
+
+    def parameters(self) -> list[torch.nn.Parameter]:
+        return self._bucket.parameters
+
+    def gradients(self) -> list[torch.Tensor]:
+        """Each parameter's, in its shape."""
+        pairs = zip(self._bucket.places, self._bucket.parameters, strict=True)
+        return [self._bucket.flat[place].view_as(parameter) for place, parameter in pairs]
+
+
+class Hooked:
+    """What a communication hook has begun, to be waited for like a handle."""
+
+    def __init__(self, future: Any, flat: torch.Tensor):
+        self._future, self._flat = future, flat
+
+    def wait(self) -> None:
+        self._flat.copy_(self._future.wait())
+
+
 def assign(named: Iterable[tuple[str, torch.nn.Parameter]], limit: float) -> list[Bucket]:
     """Buckets of at most ``limit`` bytes (a larger parameter has one alone), last parameter first.
 

@@ -9,7 +9,7 @@ on Accelerating Data Parallel Training", VLDB 2020.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from labkit.errors import LabkitError
 from labkit.hardware.units import parse
 from labkit.network.collectives import ring_all_reduce
-from labkit.network.training.buckets import Bucket, assign
+from labkit.network.training.buckets import Bucket, HookBucket, Hooked, assign
 from labkit.network.training.world import World
 
 
@@ -81,6 +81,7 @@ class DataParallel(nn.Module):
         self._expecting = False  # a forward pass has been, and its backward has not
         self._running = False
         self._next = 0
+        self._comm_hook: tuple[Any, Callable[..., Any]] | None = None
         self._broadcast([*module.parameters(), *module.buffers()])
         self._hook()
 
@@ -95,6 +96,10 @@ class DataParallel(nn.Module):
             if self.find_unused:
                 self._skip_unused(result)
         return tree_map_only(torch.Tensor, self._heard, result)
+
+    def register_comm_hook(self, state: Any, hook: Callable[..., Any]) -> None:
+        """Have buckets averaged by ``hook(state, bucket)``, as in torch's DDP: it returns a future of the average."""
+        self._comm_hook = state, hook
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
@@ -168,8 +173,14 @@ class DataParallel(nn.Module):
         while self._next < len(self.buckets) and not self.buckets[self._next].waiting:
             bucket = self.buckets[self._next]
             self.log.append(Happened("launch", str(bucket.index)))
-            bucket.handle = self.world.all_reduce_async(bucket.flat)
+            bucket.handle = self._exchange(bucket)
             self._next += 1
+
+    def _exchange(self, bucket: Bucket) -> Any:
+        if self._comm_hook is None:
+            return self.world.all_reduce_async(bucket.flat)
+        state, hook = self._comm_hook
+        return Hooked(hook(state, HookBucket(bucket, len(self.buckets))), bucket.flat)
 
     def _finish(self) -> None:
         """The backward pass has ended: wait for all buckets and copy the averages back."""
@@ -179,7 +190,8 @@ class DataParallel(nn.Module):
         for bucket in self.buckets:
             bucket.handle.wait()
             self.log.append(Happened("landed", str(bucket.index)))
-            bucket.flat /= self.world.world_size
+            if self._comm_hook is None:
+                bucket.flat /= self.world.world_size
         used = self._used_anywhere()
         for bucket in self.buckets:
             for position, name in enumerate(bucket.names):

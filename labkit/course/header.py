@@ -100,6 +100,25 @@ LESSONS: dict[str, tuple[tuple[str, str, str], ...]] = {
             "measured: cores and {gpu}; what each rank does, sends, and has done of the work",
         ),
     ),
+    "08": (
+        (
+            "nodes joined by links of a chosen speed",
+            "measured, on a virtual cluster of this machine; emulated where networks are forbidden",
+            "measured, on a virtual cluster of this machine; ranks compute on the CPU",
+        ),
+        ("bytes on links and between ranks, copies, packets", "counted, exact", "counted, exact"),
+        ("lost samples, restarts, order of steps", "real processes, really killed", "real processes, really killed"),
+        (
+            "InfiniBand, RDMA, GPUs that talk without a CPU",
+            "modelled, from the catalogue's sources",
+            "modelled, from the catalogue's sources, where there is no such card",
+        ),
+        (
+            "the live plot",
+            "measured: bytes a second on every link each way, and every node's processor time",
+            "measured: bytes a second on every link each way, and every node's processor time",
+        ),
+    ),
 }
 
 _WITH_TORCH = frozenset({"04", "05", "06", "07", "08", "10"})

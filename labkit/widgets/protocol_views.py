@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from labkit.hardware.units import show_bytes
-from labkit.network.protocols.crossover import EagerRendezvous
+from labkit.hardware.units import show_bytes, show_time
+from labkit.network.protocols.copies import HostCopies
 from labkit.network.protocols.headers import HeaderShare
+from labkit.network.protocols.many_to_one import Incast
+from labkit.network.protocols.message_times import EagerRendezvous
 from labkit.widgets import theme
 
 
@@ -109,3 +111,94 @@ def _sizes(sizes: Any) -> dict[str, Any]:
     ticks = sorted(set(sizes))
     ticks = ticks[:: -(-len(ticks) // 8)]
     return {"type": "log", "tickvals": ticks, "ticktext": [show_bytes(size) for size in ticks]}
+
+
+def copies_view(found: HostCopies) -> Any:
+    """Copies of the data, way by way and kind by kind, with the time and the calls beside them."""
+    rows = found.rows[::-1]
+    size = rows[0].size
+    kinds = (
+        ("out of the sender's memory", "to_kernel", theme.BLUE),
+        ("into the receiver's memory", "from_kernel", theme.ORANGE),
+        ("in shared memory", "in_memory", theme.GREEN),
+    )
+    traces = [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "name": name,
+            "y": [row.way for row in rows],
+            "x": [getattr(row, field) / size for row in rows],
+            "marker": {"color": colour},
+            "hovertemplate": f"%{{y}}: %{{x:.2g}} times the message {name}<extra></extra>",
+        }
+        for name, field, colour in kinds
+    ]
+    words = [
+        {
+            "text": f"{show_time(row.seconds)}, {row.system_calls:.3g} system calls",
+            "y": row.way,
+            "x": row.copied / size,
+            "xanchor": "left",
+            "xshift": 8,
+            "showarrow": False,
+        }
+        for row in rows
+    ]
+    most = max(row.copied / size for row in rows)
+    layout = {
+        "barmode": "stack",
+        "xaxis": theme.axis("times that the message is copied (counted)", range=[0, 2 * most or 1], dtick=1),
+        "yaxis": theme.axis("", showgrid=False),
+        "annotations": words,
+    }
+    return theme.figure(traces, layout, f"One message of {show_bytes(size)}, five ways", 380)
+
+
+def incast_view(found: Incast) -> Any:
+    """Goodput over the number of senders, with what the link allows; drops beside it."""
+    senders = [str(row.senders) for row in found.rows]
+    goodput = {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": "goodput",
+        "x": senders,
+        "y": [row.goodput for row in found.rows],
+        "line": {"color": theme.BLUE, "width": 2},
+        "marker": {"size": 9},
+        "hovertemplate": "%{x} senders: %{y:.3s}B/s<extra></extra>",
+    }
+    drops = {
+        "type": "bar",
+        "name": "packets dropped",
+        "x": senders,
+        "y": [row.drops for row in found.rows],
+        "yaxis": "y2",
+        "marker": {"color": theme.RED, "opacity": 0.35},
+        "hovertemplate": "%{x} senders: %{y} dropped<extra></extra>",
+    }
+    line = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": found.bandwidth, "y1": found.bandwidth}
+    layout = {
+        "xaxis": theme.axis("senders at once", type="category"),
+        "yaxis": theme.axis("goodput, bytes/s", rangemode="tozero", exponentformat="SI"),
+        "yaxis2": theme.axis(
+            "packets dropped", overlaying="y", side="right", rangemode="tozero", showgrid=False
+        ),
+        "shapes": [{**line, "line": {"color": theme.GREY, "dash": "dash", "width": 2}}],
+        "annotations": [
+            {
+                "text": "the link",
+                "xref": "paper",
+                "x": 0,
+                "xanchor": "left",
+                "y": found.bandwidth,
+                "yanchor": "bottom",
+                "showarrow": False,
+            }
+        ],
+        "margin": {"l": 64, "r": 72, "t": 56, "b": 56},
+    }
+    how = "modelled" if found.modelled else "measured"
+    return theme.figure(
+        [drops, goodput], layout, f"Incast at a queue of {show_bytes(found.queue)} ({how})", 440
+    )

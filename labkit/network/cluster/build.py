@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import subprocess
 from collections.abc import Iterable, Mapping
@@ -66,6 +67,18 @@ class Network:
         for space, batch in lines.items():
             with kernel.inside(self.spaces[space]):
                 _batch("tc", batch, ())
+
+    def queues(self, wires: Iterable[Wire]) -> dict[str, dict[str, int]]:
+        """What the qdisc of each end has counted, by ``"where/device"``."""
+        ends: dict[str, list[End]] = {}
+        for end in (end for wire in wires for end in wire.ends):
+            ends.setdefault(self._space(end), []).append(end)
+        found: dict[str, dict[str, int]] = {}
+        for space, here in ends.items():
+            with kernel.inside(self.spaces[space]):
+                counted = _qdiscs()
+            found |= {f"{end.where}/{end.device}": counted[end.device] for end in here}
+        return found
 
     def _space(self, end: End) -> str:
         return end.where if end.where in self.plan.nodes else FABRIC
@@ -134,6 +147,23 @@ def _batch(program: str, lines: list[str], files: Iterable[int]) -> None:
     if done.returncode:
         said = next(filter(None, map(str.strip, done.stderr.splitlines())), f"exit status {done.returncode}")
         raise LabkitError(f"The network could not be made: {program} says {said!r}.")
+
+
+def _qdiscs() -> dict[str, dict[str, int]]:
+    """Counts of the qdiscs at the root of the present network's devices."""
+    done = subprocess.run(
+        ["tc", "-s", "-j", "qdisc", "show"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PATH": search_path()},
+    )
+    if done.returncode:
+        raise LabkitError(f"The queues could not be read: tc says {done.stderr.strip()!r}.")
+    return {
+        one["dev"]: {name: one[name] for name in ("bytes", "packets", "drops", "backlog")}
+        for one in json.loads(done.stdout)
+        if one.get("root")
+    }
 
 
 def search_path() -> str:

@@ -32,6 +32,41 @@ class LinkBytes:
         return asdict(self)
 
 
+@dataclass(frozen=True)
+class QueueCounts:
+    """The queue at one end of a link, as the kernel's qdisc counts (``tc -s qdisc``).
+
+    Attributes
+    ----------
+    bytes, packets : int
+        That have left it.
+    drops : int
+        Packets that found it full, or that the link's loss took.
+    backlog : int
+        Bytes waiting now.
+    """
+
+    bytes: int
+    packets: int
+    drops: int
+    backlog: int
+
+
+@dataclass(frozen=True)
+class LinkQueues:
+    """The queues at a link's first end (``forth``) and its second (``back``)."""
+
+    forth: QueueCounts
+    back: QueueCounts
+
+    @property
+    def drops(self) -> int:
+        return self.forth.drops + self.back.drops
+
+    def to_dict(self) -> dict[str, dict[str, int]]:
+        return asdict(self)
+
+
 def link_bytes(handle: Handle) -> dict[str, LinkBytes]:
     """What each link has carried so far; empty when the cluster is down. From any thread, in microseconds."""
     nodes = handle.plan.nodes

@@ -110,6 +110,12 @@ class Keeper:
         self.network.shape(wire for wire in self.plan.wires if wire.name in shapes)
         return {}, []
 
+    def do_queues(self, message: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
+        """What the queues of some wires have counted."""
+        return {
+            "queues": self.network.queues(wire for wire in self.plan.wires if wire.name in message["wires"])
+        }, []
+
     def _end_members(self) -> None:
         """Twice: one that was just about to start another."""
         for _ in range(2):

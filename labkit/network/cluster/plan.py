@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from labkit.errors import LabkitError
-from labkit.hardware.units import show_rate, show_time
+from labkit.hardware.units import show_bytes, show_rate, show_time
 
 MAX_NODES = 64
 NETWORK = ipaddress.ip_network("10.71.0.0/16")
@@ -36,12 +36,15 @@ class Shape:
         Share of packets lost, 0 to 1.
     cut : bool
         Nothing gets through.
+    queue : int or None
+        Bytes that may wait at an end for their turn, more are dropped; None for 20 ms of traffic, 1 MiB at least.
     """
 
     bandwidth: float | None = None
     latency: float = 0.0
     loss: float = 0.0
     cut: bool = False
+    queue: int | None = None
 
     def __str__(self) -> str:
         if self.cut:
@@ -49,6 +52,7 @@ class Shape:
         words = [show_rate(self.bandwidth, bits=True) if self.bandwidth else "unshaped"]
         words += [f"{show_time(self.latency)} latency"] if self.latency else []
         words += [f"{100 * self.loss:g} % loss"] if self.loss else []
+        words += [f"queue {show_bytes(self.queue)}"] if self.queue is not None else []
         return ", ".join(words)
 
 

@@ -16,12 +16,14 @@ _BURST_S = 1e-3  # what may pass at once: a busy processor is late by that much,
 _LEAST_BURST = 1 << 17  # packets of 64 KiB with all their headers, as TCP hands them down, are not cut up
 _QUEUE_S = 20e-3
 _LEAST_QUEUE = 1 << 20
+_PACKET = 1500
 
 
 def command(device: str, shape: Shape, netem: bool) -> str:
     """The line for ``tc -batch`` that gives ``device`` this shape.
 
-    A queue holds 20 ms of traffic, and 1 MiB at least: what comes on top is lost.
+    Unless the shape says otherwise, a queue holds 20 ms of traffic, and 1 MiB at least: what comes on top is lost.
+    Where a queue is asked for, bursts are as short as on a real line, which costs more of the processor.
     """
     head = f"qdisc replace dev {device} root"
     if shape.cut:
@@ -29,16 +31,18 @@ def command(device: str, shape: Shape, netem: bool) -> str:
     if netem and (shape.latency or shape.loss):
         return f"{head} netem{_netem(shape)}"
     if shape.bandwidth is None:
-        return f"{head} pfifo limit 1000"
+        return f"{head} pfifo limit 1000" if shape.queue is None else f"{head} bfifo limit {shape.queue}"
     rate = shape.bandwidth
-    burst = max(_LEAST_BURST, round(rate * _BURST_S))
-    limit = max(_LEAST_QUEUE, round(rate * _QUEUE_S))
+    burst = max(_LEAST_BURST if shape.queue is None else 2 * _PACKET, round(rate * _BURST_S))
+    limit = max(_LEAST_QUEUE, round(rate * _QUEUE_S)) if shape.queue is None else shape.queue
     return f"{head} tbf rate {round(8 * rate)}bit burst {burst} limit {limit}"
 
 
 def _netem(shape: Shape) -> str:
-    in_flight = (shape.bandwidth or 1.25e9) * (shape.latency + _QUEUE_S)
-    words = f" limit {max(1000, round(in_flight / 1500))}"  # packets
+    rate = shape.bandwidth or 1.25e9
+    waiting = rate * _QUEUE_S if shape.queue is None else shape.queue
+    least = 1000 if shape.queue is None else 1
+    words = f" limit {max(least, round((rate * shape.latency + waiting) / _PACKET))}"  # packets
     words += f" delay {round(1e6 * shape.latency)}us" if shape.latency else ""
     words += f" loss {100 * shape.loss:g}%" if shape.loss else ""
     return words + (f" rate {round(8 * shape.bandwidth)}bit" if shape.bandwidth else "")
@@ -98,6 +102,10 @@ def check(shape: Shape) -> Shape:
     if not 0 <= shape.loss < 1:
         raise LabkitError(
             f"loss={shape.loss:g} is no share of packets: give 0.01 for one in a hundred, less than 1."
+        )
+    if shape.queue is not None and not 2 * _PACKET <= shape.queue <= 1 << 30:
+        raise LabkitError(
+            f"A queue of {shape.queue} bytes is of no use: give {2 * _PACKET} bytes (two packets) to 1 GiB, or None."
         )
     if shape.latency > 10:
         raise LabkitError(f"A latency of {shape.latency:g} s is too long to be of use: give at most 10 s.")

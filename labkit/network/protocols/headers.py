@@ -16,7 +16,7 @@ from typing import Any
 from labkit.errors import LabkitError
 from labkit.hardware.units import parse, show_bytes
 from labkit.network.protocols.pair import Between, between, run_pair
-from labkit.network.protocols.tcp_info import tcp_info
+from labkit.network.protocols.tcp import tcp_info
 
 IP, TCP, TIMESTAMPS = 20, 20, 12  # IPv4 without options; TCP, and the option that Linux always sends
 FRAME = 14  # addresses and type: what a device counts with each packet
@@ -176,17 +176,17 @@ def derived(size: int, mtu: int = 1500) -> HeaderRow:
 @contextmanager
 def _one_by_one(place: Between) -> Iterator[None]:
     """The sender's device gets every segment as a packet of its own."""
-    _segments_at_once(place, 1)
+    assert place.cluster is not None
+    segments_at_once(place.cluster, place.nodes[0], 1)
     try:
         yield
     finally:
-        _segments_at_once(place, _ANY)
+        segments_at_once(place.cluster, place.nodes[0])
 
 
-def _segments_at_once(place: Between, count: int) -> None:
-    assert place.cluster is not None
-    node = place.nodes[0]
-    done = place.cluster.call(node, ["ip", "link", "set", "dev", "eth0", "gso_max_segs", str(count)])
+def segments_at_once(cluster: Any, node: str, count: int = _ANY) -> None:
+    """How many segments TCP may hand to a node's device as one; concerns connections made from then on."""
+    done = cluster.call(node, ["ip", "link", "set", "dev", "eth0", "gso_max_segs", str(count)])
     if done.returncode:
         raise LabkitError(f"Node {node} cannot send segment by segment: ip says {done.stderr.strip()!r}.")
 

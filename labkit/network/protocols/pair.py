@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -71,31 +72,34 @@ def between(cluster: Any = None, nodes: tuple[str, ...] | None = None) -> Betwee
     return Between(cluster, chosen)
 
 
-def run_pair(place: Between, task: str, limit_s: float = 60.0, **options: Any) -> tuple[Any, Any]:
-    """Have the two halves of a task done, and return what each has found.
+def run_pair(
+    place: Between, task: str, limit_s: float = 60.0, files: Sequence[int] = (), **options: Any
+) -> tuple[Any, Any]:
+    """Have the two halves of a task done, and return what each has found; both inherit ``files``.
 
     Raises
     ------
     LabkitError
         When one of the processes fails (its last words are in it), or both are not done in time.
     """
-    return tuple(_joined(place, [{"task": task, "side": side, **options} for side in (0, 1)], limit_s))
+    return tuple(_joined(place, [{"task": task, "side": side, **options} for side in (0, 1)], files, limit_s))
 
 
-def _joined(place: Between, questions: list[dict[str, Any]], limit_s: float) -> list[Any]:
+def _joined(
+    place: Between, questions: list[dict[str, Any]], files: Sequence[int], limit_s: float
+) -> list[Any]:
     if place.cluster is not None:
         address = place.cluster.handle.plan.address(place.nodes[1])
         for side, question in enumerate(questions):
-            question["meet"] = {"address": address, "port": _PORT, "listen": side == 1}
-        return gather(
-            [start(q, place.cluster, node) for q, node in zip(questions, place.nodes, strict=True)], limit_s
-        )
+            question["meet"] = {"address": address, "port": _PORT, "listen": side}
+        sides = zip(questions, place.nodes, strict=True)
+        return gather([start(question, place.cluster, node, files) for question, node in sides], limit_s)
     ends = _loopback()
     with ends[0], ends[1]:
         processes = []
         for question, end in zip(questions, ends, strict=True):
             question["meet"] = {"file": end.fileno()}
-            processes.append(start(question, files=[end.fileno()]))
+            processes.append(start(question, files=[end.fileno(), *files]))
     return gather(processes, limit_s)
 
 
@@ -110,15 +114,17 @@ def _loopback() -> tuple[socket.socket, socket.socket]:
     return first, second
 
 
-def start(question: dict[str, Any], cluster: Cluster | None = None, node: str = "", files: Any = ()) -> Any:
+def start(
+    question: dict[str, Any], cluster: Cluster | None = None, node: str = "", files: Sequence[int] = ()
+) -> subprocess.Popen[bytes]:
     """A process that works on a question; it is told on its standard input and answers on its standard output."""
-    command, environment = child.command(_MODULE), child.environment()
+    command, environment, needed = child.command(_MODULE), child.environment(), list(files)
     if cluster is not None:
-        command, files = cluster.handle.command(node, [sys.executable, "-P", "-m", _MODULE])
-        environment = cluster.handle.environment()
+        command, spaces = cluster.handle.command(node, [sys.executable, "-P", "-m", _MODULE])
+        environment, needed = cluster.handle.environment(), [*spaces, *files]
     process = subprocess.Popen(
         command,
-        pass_fds=list(files),
+        pass_fds=needed,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

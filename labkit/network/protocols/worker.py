@@ -10,23 +10,26 @@ import time
 from typing import Any
 
 _TASKS = {
-    "eager_rendezvous": "labkit.network.protocols.crossover",
+    "copies": "labkit.network.protocols.copies",
+    "eager_rendezvous": "labkit.network.protocols.message_times",
     "headers": "labkit.network.protocols.headers",
+    "incast": "labkit.network.protocols.many_to_one",
 }
 _PATIENCE_S = 10.0
 
 
-def meet(told: dict[str, Any]) -> socket.socket:
-    """The connection to the other process: given, or made by listening on one side and calling on the other."""
+def meet(told: dict[str, Any]) -> list[socket.socket]:
+    """The connections to the others: given, or made by one who listens and others who call."""
     if "file" in told:
-        return socket.socket(fileno=told["file"])
-    if told["listen"]:
-        with socket.create_server((told["address"], told["port"])) as server:
-            server.settimeout(_PATIENCE_S)
-            line = server.accept()[0]
-            line.settimeout(None)
-            return line
-    return call(told["address"], told["port"])
+        return [socket.socket(fileno=told["file"])]
+    if not told["listen"]:
+        return [call(told["address"], told["port"])]
+    with socket.create_server((told["address"], told["port"]), backlog=told["listen"]) as server:
+        server.settimeout(_PATIENCE_S)
+        lines = [server.accept()[0] for _ in range(told["listen"])]
+    for line in lines:
+        line.settimeout(None)
+    return lines
 
 
 def call(address: str, port: int) -> socket.socket:
@@ -44,8 +47,8 @@ def call(address: str, port: int) -> socket.socket:
 def main() -> None:
     question = json.loads(sys.stdin.readline())
     work = importlib.import_module(_TASKS[question.pop("task")]).work
-    with meet(question.pop("meet")) as line:
-        print(json.dumps(work(line, **question)))
+    lines = meet(question.pop("meet"))
+    print(json.dumps(work(*lines, **question)))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@ Both run on the device of the rank that calls them, or without ranks on the CPU.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -62,8 +63,23 @@ def mandelbrot_tile(picture: Picture, tile: int) -> NDArray[np.int32]:
     y = torch.arange(rows.start, rows.stop, dtype=torch.float32, device=device) * picture.step + picture.top
     real, imaginary = x.repeat(len(y)), y.repeat_interleave(len(x))
     turns = torch.zeros(len(real), dtype=torch.int32, device=device)
-    _turn(real, imaginary, turns, picture.limit)
+    with _one_thread():
+        _turn(real, imaginary, turns, picture.limit)
     return turns.reshape(len(y), len(x)).cpu().numpy()
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """A rank is a core: threads that share a tile's short loops would cost more than they bring, and blur what it
+    costs."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _turn(real: Any, imaginary: Any, turns: Any, limit: int) -> None:

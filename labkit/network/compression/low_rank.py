@@ -38,7 +38,7 @@ class PowerSGD:
         self.rank, self.feedback, self.warm_start = rank, feedback, warm_start
         self.transport = Transport(by)
         self.residuals = Residuals()
-        self._q: dict[int, torch.Tensor] = {}
+        self._q: dict[torch.Tensor, torch.Tensor] = {}
         self._random = torch.Generator().manual_seed(0)  # all ranks draw the same numbers
 
     def average(self, flat: torch.Tensor, parameters: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -56,8 +56,16 @@ class PowerSGD:
         if self.feedback:
             self.residuals.keep(corrected - self._joined(parameters, left, own, rest), parameters)
         right = self._mean(own)
-        self._q.update((id(one), q) for (one, _), q in zip(matrices, right, strict=True))
+        self._remember([one for one, _ in matrices], right)
         return self._joined(parameters, left, right, mean_rest)
+
+    def _remember(self, parameters: Sequence[torch.Tensor], right: Sequence[torch.Tensor]) -> None:
+        """Q for the next step; one that is not finite is drawn anew, or it would never be finite again."""
+        for parameter, q in zip(parameters, right, strict=True):
+            if q.isfinite().all():
+                self._q[parameter] = q
+            else:
+                self._q.pop(parameter, None)
 
     def worth_it(self, parameter: torch.Tensor) -> bool:
         """Whether a parameter is a matrix (or a stack of filters) that r (n + m) numbers make smaller."""
@@ -67,8 +75,8 @@ class PowerSGD:
         return self.rank * (rows + columns) < rows * columns
 
     def _start(self, parameter: torch.Tensor, matrix: torch.Tensor) -> torch.Tensor:
-        if self.warm_start and id(parameter) in self._q:
-            return self._q[id(parameter)]
+        if self.warm_start and parameter in self._q:
+            return self._q[parameter]
         drawn = torch.randn(matrix.shape[1], self.rank, generator=self._random)
         return drawn.to(matrix.device, matrix.dtype)
 
@@ -89,6 +97,5 @@ class PowerSGD:
         """One flat tensor again, in the order of the parameters: products P Q', and what went as it is."""
         small = iter(pieces(rest, [one for one in parameters if not self.worth_it(one)]))
         large = (p @ q.T for p, q in zip(left, right, strict=True))
-        return torch.cat(
-            [next(large).reshape(-1) if self.worth_it(one) else next(small) for one in parameters]
-        )
+        parts = [next(large).reshape(-1) if self.worth_it(one) else next(small) for one in parameters]
+        return torch.cat([rest[:0], *parts])

@@ -20,13 +20,13 @@ class Residuals:
     """
 
     def __init__(self) -> None:
-        self._kept: dict[int, torch.Tensor] = {}
+        self._kept: dict[torch.Tensor, torch.Tensor] = {}
 
     def added(self, flat: torch.Tensor, parameters: Sequence[torch.Tensor]) -> torch.Tensor:
         """A bucket's gradients, each with its remainder; a new tensor."""
         corrected = flat.clone()
         for piece, parameter in zip(pieces(corrected, parameters), parameters, strict=True):
-            kept = self._kept.get(id(parameter))
+            kept = self._kept.get(parameter)
             if kept is not None:
                 piece += kept
         return corrected
@@ -35,11 +35,11 @@ class Residuals:
         """What has not been sent. An inf or NaN has been, and would otherwise never leave again."""
         finite = torch.nan_to_num(left, nan=0.0, posinf=0.0, neginf=0.0)
         for piece, parameter in zip(pieces(finite, parameters), parameters, strict=True):
-            self._kept[id(parameter)] = piece.clone()
+            self._kept[parameter] = piece.clone()
 
     def of(self, parameter: torch.Tensor) -> torch.Tensor:
         """The remainder of one parameter, in its shape; zeros before the first step."""
-        kept = self._kept.get(id(parameter))
+        kept = self._kept.get(parameter)
         return torch.zeros_like(parameter) if kept is None else kept.view_as(parameter)
 
 

@@ -53,7 +53,7 @@ def decode(message: torch.Tensor, sizes: Sequence[int], like: torch.Tensor) -> t
     """Scale times sign for every element."""
     head = _SCALE.itemsize * len(sizes)
     scales = message[:head].clone().view(_SCALE).to(like.dtype)  # a view has to start at its type's size
-    counts = torch.tensor(sizes, device=message.device)
+    counts = torch.tensor(sizes, dtype=torch.int64, device=message.device)
     return torch.repeat_interleave(scales, counts) * unpack_signs(message[head:], sum(sizes), like.dtype)
 
 

@@ -43,10 +43,14 @@ def _crossover_why(table: dict[str, Any], value: float, wanted: float) -> str:
     lines = [(alpha, 1 / beta) for alpha, beta, _ in (fitted(table["sizes"], seconds, 0) for seconds in both)]
     (start, slope), (later, flatter) = lines
     faster = [size for size, e, r in zip(n, *both, strict=True) if r < e]
+    short_cuts = (
+        ([_ends(n[-2:], seconds[-2:]) for seconds in both], _LARGEST),
+        ([_ends(n[[0, -1]], np.asarray(seconds)[[0, -1]]) for seconds in both], _TWO),
+        ([tuple(np.polyfit(n, seconds, 1)[::-1]) for seconds in both], _ABSOLUTE),
+    )
     guesses = (
-        (meeting([_ends(n[-2:], seconds[-2:]) for seconds in both]), _LARGEST),
-        (meeting([_ends(n[[0, -1]], np.asarray(seconds)[[0, -1]]) for seconds in both]), _TWO),
-        (meeting([tuple(np.polyfit(n, seconds, 1)[::-1]) for seconds in both]), _ABSOLUTE),
+        *((meeting(pair), why) for pair, why in short_cuts),
+        *(((b[0] - a[0]) / (a[1] - b[1]), why) for (a, b), why in short_cuts),
         (faster[0] if faster else math.nan, "this is a row of the table: the lines cross between two rows."),
         ((later - start) / flatter, "divide by the difference of the slopes, not by one of them."),
         ((later - start) / slope, "divide by the difference of the slopes, not by one of them."),
@@ -204,7 +208,7 @@ def _goodput_why(table: dict[str, float], given: float, mean: float, best: float
             "divide the MTBF by the number of nodes before taking the root.",
         ),
     )
-    found = [why for guess, why in guesses if math.isclose(guess, given, rel_tol=0.02)]
+    found = [why for guess, why in guesses if math.isclose(guess, given, rel_tol=1e-4)]
     if found:
         return found[0]
     return (

@@ -10,6 +10,7 @@ communication and of libraries come on top.
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -194,7 +195,8 @@ def measured_memory(model: Any, loss: Any, optimizer: Any, device: str = "cpu") 
         value.backward()
         del value
         counter.mark("backward")
-        optimizer(made.parameters()).step()
+        kept = optimizer(made.parameters())  # held until its memory has been counted
+        kept.step()
         counter.mark("step")
     at = counter.alive()
     return MeasuredMemory(
@@ -211,6 +213,8 @@ class _OnCPU:
     """Every allocation of the profiled stretch, in order of time."""
 
     def __init__(self) -> None:
+        os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # the profiler would greet on stderr
+
         import torch
         from torch.profiler import ProfilerActivity, profile
 

@@ -64,11 +64,6 @@ def test_against_what_torch_allocates(precision: str, optimizer: str, require: C
         "momentum": lambda ps: torch.optim.SGD(ps, lr=0.1, momentum=0.9),
         "adam": lambda ps: torch.optim.Adam(ps, lr=0.1),
     }
-    kept: list[Any] = []  # the optimizer has to live while its memory is counted
-
-    def keep(parameters: Any) -> Any:
-        kept.append(makers[optimizer](parameters))
-        return kept[-1]
 
     def model() -> nn.Module:
         return nn.Sequential(
@@ -76,7 +71,7 @@ def test_against_what_torch_allocates(precision: str, optimizer: str, require: C
         )
 
     x = torch.ones(32, 128, dtype=kind)
-    found = measured_memory(model, lambda made: made(x).sum(), keep)
+    found = measured_memory(model, lambda made: made(x).sum(), makers[optimizer])
     count = 128 * 512 + 512 + 512 * 64 + 64
     activations = 32 * (512 + 64) * kind.itemsize  # Tanh keeps its result; the next layer's input is the same
     wanted = training_memory(count, precision, optimizer, activations=activations)
@@ -93,13 +88,9 @@ def test_on_a_gpu() -> None:
     from torch import nn
 
     x = torch.ones(32, 128, device="cuda")
-    kept: list[Any] = []
-
-    def keep(parameters: Any) -> Any:
-        kept.append(torch.optim.Adam(parameters))
-        return kept[-1]
-
-    found = measured_memory(lambda: nn.Linear(128, 1024, device="cuda"), lambda m: m(x).sum(), keep, "cuda")
+    found = measured_memory(
+        lambda: nn.Linear(128, 1024, device="cuda"), lambda m: m(x).sum(), torch.optim.Adam, "cuda"
+    )
     wanted = training_memory(128 * 1024 + 1024, "fp32", "adam")
     assert found.weights == pytest.approx(wanted.weights, rel=0.01)
     assert found.optimizer == pytest.approx(wanted.optimizer, rel=0.05)

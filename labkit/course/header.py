@@ -107,7 +107,11 @@ LESSONS: dict[str, tuple[tuple[str, str, str], ...]] = {
             "measured, on a virtual cluster of this machine; ranks compute on the CPU",
         ),
         ("bytes on links and between ranks, copies, packets", "counted, exact", "counted, exact"),
-        ("lost samples, restarts, order of steps", "real processes, really killed", "real processes, really killed"),
+        (
+            "lost samples, restarts, order of steps",
+            "real processes, really killed",
+            "real processes, really killed",
+        ),
         (
             "InfiniBand, RDMA, GPUs that talk without a CPU",
             "modelled, from the catalogue's sources",
@@ -117,6 +121,62 @@ LESSONS: dict[str, tuple[tuple[str, str, str], ...]] = {
             "the live plot",
             "measured: bytes a second on every link each way, and every node's processor time",
             "measured: bytes a second on every link each way, and every node's processor time",
+        ),
+    ),
+    "04": (
+        (
+            "products, convolutions and training by hand and by torch",
+            "measured, on {cpu}",
+            "measured, on {cpu}",
+        ),
+        (
+            "results in 16 bits: losses, lost updates, zeros",
+            "real 16-bit arithmetic of torch on the CPU; its speed says nothing about a GPU's",
+            "real 16-bit arithmetic of torch on the CPU; its speed says nothing about a GPU's",
+        ),
+        ("rounding to each number format", "emulated, exact", "emulated, exact"),
+        ("operations and bytes", "counted, exact", "counted, exact"),
+        (
+            "rates of Tensor Cores, memory of large models",
+            "modelled, from the data sheet of the card that is named",
+            "modelled, from the data sheet of the card that is named; products also measured on {gpu}",
+        ),
+        ("the live plot", "measured: cores, memory, GFLOP/s, loss", "measured: cores, memory, GFLOP/s, loss"),
+    ),
+    "06": (
+        ("order, bytes and steps of messages", "counted, exact", "counted, exact"),
+        (
+            "ranks, and times of their collectives",
+            "measured: processes on {cpu}, gloo over loopback; an emulated link says so",
+            "measured: with a GPU for every rank NCCL on {gpu}, else processes on {cpu}",
+        ),
+        (
+            "times of links and worlds that are not here",
+            "modelled: T = alpha + n / beta, or published, with its source",
+            "modelled: T = alpha + n / beta, or published, with its source",
+        ),
+        (
+            "the live plot",
+            "measured: bytes that each rank sends, and what it does",
+            "measured: bytes that each rank sends, and what it does",
+        ),
+    ),
+    "07": (
+        ("events, bytes and results of a step", "counted, exact", "counted, exact"),
+        (
+            "ranks that train: times, timelines, overlap",
+            "measured: processes on {cpu}, gloo over loopback; an emulated link says so",
+            "measured: with a GPU for every rank NCCL on {gpu}, else processes on {cpu}",
+        ),
+        (
+            "memory of large models, bubbles of pipelines",
+            "modelled, from bytes a parameter and from counts of steps",
+            "modelled, from bytes a parameter and from counts of steps",
+        ),
+        (
+            "the live plot",
+            "measured: what each rank does, the bytes it sends, and the loss",
+            "measured: what each rank does, the bytes it sends, and the loss",
         ),
     ),
 }

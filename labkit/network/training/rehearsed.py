@@ -194,6 +194,10 @@ def _array(data: Any) -> NDArray[Any]:
     if hasattr(data, "detach"):
         array: NDArray[Any] = data.detach().numpy()
         return array
+    if data is None:
+        raise LabkitError(
+            "None cannot be sent. If it is a gradient: a parameter that is frozen, or was not used, has none."
+        )
     raise LabkitError(f"A tensor or an array is needed here, and this is {type(data).__name__}.")
 
 

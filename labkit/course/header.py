@@ -179,6 +179,29 @@ LESSONS: dict[str, tuple[tuple[str, str, str], ...]] = {
             "measured: what each rank does, the bytes it sends, and the loss",
         ),
     ),
+    "10": (
+        ("training on two nodes: time, steps, accuracy", "measured, on {cpu}", "measured, on {cpu}"),
+        (
+            "bytes of each way to train",
+            "counted on the nodes' network interfaces",
+            "counted on the nodes' network interfaces",
+        ),
+        (
+            "the slow link",
+            "real traffic, held back by the kernel; emulated where no namespaces are allowed",
+            "real traffic, held back by the kernel; emulated where no namespaces are allowed",
+        ),
+        (
+            "steps of BERT-Large on clusters",
+            "published measurements, and figures computed from them",
+            "published measurements, and figures computed from them",
+        ),
+        (
+            "the live plot",
+            "measured: bytes over each link, processor time of each node",
+            "measured: bytes over each link, processor time of each node",
+        ),
+    ),
 }
 
 _WITH_TORCH = frozenset({"04", "05", "06", "07", "08", "10"})

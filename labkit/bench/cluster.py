@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from labkit.bench import Figure
 from labkit.errors import LabkitError
 from labkit.network.cluster.machine import Cluster
 from labkit.network.collectives import ring_all_reduce
+from labkit.network.timing import median_seconds, ping_pong
 
 NODES = 8
 RATE = 125e6
@@ -80,30 +81,6 @@ def _measure(sizes: Sequence[int], elements: int, repeats: int) -> tuple[float, 
     import torch.distributed as dist
 
     data = torch.ones(elements)
-    torchs = _median(lambda: dist.all_reduce(data), repeats)
-    own = _median(lambda: ring_all_reduce(data), repeats)
-    messages = [_median(lambda n=size: _there_and_back(n), repeats) / 2 for size in sizes]  # type: ignore[misc]
-    return torchs, own, messages
-
-
-def _median(action: Callable[[], object], repeats: int) -> float:
-    """Of several times, of which the first does not count; all ranks begin together."""
-    import torch.distributed as dist
-
-    seconds = []
-    for _ in range(repeats + 1):
-        dist.barrier()
-        began = time.perf_counter()
-        action()
-        seconds.append(time.perf_counter() - began)
-    return statistics.median(seconds[1:])
-
-
-def _there_and_back(size: int) -> None:
-    import torch
-
-    from labkit.network import rank_context, recv, send
-
-    data, rank = torch.zeros(size // 4), rank_context().rank
-    for turn in range(2):
-        send(data, 1 - rank) if turn == rank else recv(data, 1 - rank)
+    torchs = median_seconds(lambda: dist.all_reduce(data), repeats)
+    own = median_seconds(lambda: ring_all_reduce(data), repeats)
+    return torchs, own, [seconds for _, seconds in ping_pong(sizes, repeats)]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-import threading
 from collections.abc import Callable, Sequence
 from html import escape
 from types import TracebackType
@@ -18,7 +17,7 @@ from typing import Any
 
 from labkit.errors import LabkitError
 from labkit.hardware.units import parse
-from labkit.network.cluster import counters, live, members, shaping
+from labkit.network.cluster import counters, live, members, shaping, waiting
 from labkit.network.cluster.handle import Handle
 from labkit.network.cluster.links import Link
 from labkit.network.cluster.plan import Shape, listed
@@ -49,7 +48,7 @@ class Cluster:
         self._server: client.ForkServer | None = None
         self._run: NodesRun | None = None
         self._clock = counters.NodeClock(handle)
-        self._timers: list[threading.Timer] = []
+        self._timers: list[waiting.Waiting] = []
         self._up = True
         self._owner = os.getpid()
         live.show(self)
@@ -66,7 +65,8 @@ class Cluster:
     ) -> ClusterResults:
         """Call ``function(*args)`` on every rank of every node; all else as `labkit.ranks(n).run`.
 
-        Each node has a torchrun of its own; they find each other through a c10d rendezvous on the first node.
+        Each node has a torchrun of its own. They find each other through a c10d rendezvous, which is at a switch, so
+        that it outlives any node; in a ring or a torus it is on the first node, which a restart cannot do without.
 
         Parameters
         ----------
@@ -168,10 +168,11 @@ class Cluster:
 
     def after(self, seconds: float | str, action: Callable[..., Any], *args: Any) -> None:
         """Do something while a run goes on: ``c.after(2, c.kill, "n1")``, then ``c.run(...)``."""
-        timer = threading.Timer(parse(seconds, "time"), _quietly, (action, *args))
-        timer.daemon = True
-        timer.start()
-        self._timers.append(timer)
+        self._timers.append(waiting.after(parse(seconds, "time"), action, args))
+
+    def when(self, ready: Callable[[], bool], action: Callable[..., Any], *args: Any) -> None:
+        """Do something once ``ready()`` is true: ``c.when(Path("saved").exists, c.kill, "n1")``, then ``c.run``."""
+        self._timers.append(waiting.when(ready, action, args))
 
     def call(self, node: str, program: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
         """Run a program in a node: ``c.call("n0", ["ping", "-c", "3", "n1"])``; its output is in what returns."""
@@ -281,9 +282,3 @@ def _whole(value: int, name: str, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise LabkitError(f"{name}={value!r} is not a whole number from {least} on.")
     return value
-
-
-def _quietly(action: Callable[..., Any], *args: Any) -> None:
-    """In a timer's thread: a cluster that has gone by then is no error."""
-    with contextlib.suppress(LabkitError, OSError):
-        action(*args)

@@ -1,1 +1,1 @@
-"""From one description of a job to a torchrun command or a Slurm script: ``labkit submit``."""
+"""From one description of a job to a torchrun command, a Slurm script or a Kubernetes manifest: ``labkit submit``."""

@@ -1,4 +1,4 @@
-"""``labkit submit script.py --nodes 2 --via torchrun|slurm [--dry-run]``."""
+"""``labkit submit --nodes 2 --via torchrun|slurm|kubernetes [--dry-run] script.py``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from labkit.errors import LabkitError
 from labkit.hardware.units import parse
 from labkit.network.cluster import cli as cluster_cli
 from labkit.network.cluster import handle, torchrun
-from labkit.network.submit import slurm
+from labkit.network.submit import kubernetes, slurm
 from labkit.network.submit.job import PORT, Job
 
 
@@ -20,22 +20,31 @@ def main(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
     job = _job(options)
     if options.dry_run:
-        print(slurm.script(job) if options.via == "slurm" else _commands(job, options), end="")
+        print(_shown(job, options), end="")
         return 0
     if not Path(job.script).is_file():
         raise LabkitError(f"There is no script {job.script!r} here.")
-    return slurm.submit(job, options.wait) if options.via == "slurm" else _torchrun(job, options)
+    if options.via == "slurm":
+        return slurm.submit(job, options.wait)
+    return kubernetes.submit(job, options.image) if options.via == "kubernetes" else _torchrun(job, options)
+
+
+def _shown(job: Job, options: argparse.Namespace) -> str:
+    if options.via == "slurm":
+        return slurm.script(job)
+    return kubernetes.manifest(job, options.image) if options.via == "kubernetes" else _commands(job, options)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="labkit submit",
-        description="Run a script under torchrun on several nodes: virtual ones, this and other machines, or Slurm's.",
+        description="Run a script under torchrun on several nodes: virtual ones, this and other machines, Slurm's or "
+        "Kubernetes'.",
         epilog="torchrun: without --endpoint, on the cluster of --cluster, or on one made for this job.",
     )
     cluster_cli.network_options(parser)
     parser.set_defaults(nodes=1)
-    parser.add_argument("--via", choices=("torchrun", "slurm"), default="torchrun")
+    parser.add_argument("--via", choices=("torchrun", "slurm", "kubernetes"), default="torchrun")
     parser.add_argument("--ranks-per-node", type=int, default=1)
     parser.add_argument("--gpus-per-node", type=int, default=0)
     parser.add_argument("--cpus-per-rank", type=int, default=1)
@@ -47,6 +56,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--wait", action="store_true", help="slurm: until the job has ended")
     parser.add_argument(
         "--endpoint", help="torchrun: HOST or HOST:PORT of the first machine; this is one of them"
+    )
+    parser.add_argument(
+        "--image", default="IMAGE", help="kubernetes: the container image with the script in it"
     )
     parser.add_argument("--cluster", help="torchrun: a cluster of 'labkit cluster up'")
     parser.add_argument("--dry-run", action="store_true", help="show the commands or the script, run nothing")

@@ -6,7 +6,7 @@ import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from labkit.hardware.units import show_bytes, show_time
+from labkit.hardware.units import parse, show_bytes, show_time
 
 
 @dataclass(frozen=True)
@@ -115,6 +115,55 @@ def train(way: str, steps: int = 120, batch: int = 32, channels: int = 32, lr: f
     weights = [one.detach().double().sum() for one in net.parameters()]
     count = sum(one.numel() for one in net.parameters())
     return Training(way, tuple(points), wire.where, count, float(sum(weights)))
+
+
+def gradient_matrix(steps: int = 30, channels: int = 32) -> Any:
+    """The gradient of the second convolution after some steps of SGD, as PowerSGD sees it; a NumPy matrix.
+
+    A row for each of its ``2 * channels`` filters, a column for each of the ``9 * channels`` weights of one.
+    """
+    import torch
+
+    from labkit.course.models import ConvNet
+
+    torch.manual_seed(1)
+    net = ConvNet(channels)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.3)
+    images, labels, _ = _data()
+    for step in range(steps):
+        some = slice(64 * step % 1024, 64 * step % 1024 + 64)
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(net(images[some]), labels[some]).backward()
+        optimizer.step()
+    gradient: Any = net.second.weight.grad
+    return gradient.reshape(len(gradient), -1).numpy()
+
+
+def compress_seconds(elements: int, times: int = 31) -> float:
+    """Median time of making and reading the message of `Sign`, without sending it; on one rank."""
+    import torch
+
+    from labkit.network.compression import Sign
+
+    method, parameters = Sign(), [torch.zeros(elements)]
+    gradient = torch.randn(elements)
+    taken = []
+    for _ in range(times):
+        began = time.perf_counter()
+        method.average(gradient, parameters)
+        taken.append(time.perf_counter() - began)
+    return sorted(taken)[times // 2]
+
+
+def with_link(cluster: Any, bandwidth: str) -> Any:
+    """The cluster with all its links at this bandwidth; an emulated one is made anew, which costs nothing."""
+    from labkit.network.cluster.emulated import EmulatedCluster
+
+    if isinstance(cluster, EmulatedCluster):
+        return EmulatedCluster(cluster.nodes, parse(bandwidth, "rate"), cluster.latency, cluster.missing)
+    for node in cluster.nodes:
+        cluster.link(node).set(bandwidth=bandwidth)
+    return cluster
 
 
 def _data() -> Any:

@@ -36,7 +36,9 @@ def main(words: list[str]) -> int:
     return cli.show(report, options.json)
 
 
-def measured(count: int, link: str | None, latency: str | None, **asked: Any) -> BandwidthReport:
+def measured(
+    count: int, link: str | None = None, latency: str | None = None, **asked: Any
+) -> BandwidthReport:
     """The report of ``count`` ranks of this machine."""
     world = ranks(count, link=link, latency=latency)
     found = world.run(_measure, {**asked, "where": _where(world, link)}, timeout=600)

@@ -64,7 +64,7 @@ def raised(name: str, error: dict[str, Any]) -> str:
     kind, text, line = error["type"], error["message"], error["line"]
     place = f" in line {line} of its cell" if line else ""
     advice = f"; {_EXITS[kind]}" if kind in _EXITS else ""
-    said = f": {text}" if text else ""
+    said = f": {text.removesuffix('.')}" if text else ""
     return f"'{name}' raised {kind}{place}{said}{advice}."
 
 

@@ -13,6 +13,7 @@ from labkit.lazy import exports
 
 if TYPE_CHECKING:
     from labkit.network.collectives import (
+        binomial_all_reduce,
         binomial_broadcast,
         binomial_reduce,
         hierarchical_all_reduce,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "labkit.network.collectives": (
-        "binomial_broadcast binomial_reduce hierarchical_all_reduce pairwise_all_to_all "
+        "binomial_all_reduce binomial_broadcast binomial_reduce hierarchical_all_reduce pairwise_all_to_all "
         "recursive_halving_doubling ring_all_gather ring_all_reduce ring_reduce_scatter"
     ),
     "labkit.network.context": "rank_context",
@@ -51,6 +52,7 @@ _LAZY = {name: module for module, names in _MODULES.items() for name in names.sp
 
 __all__ = [
     "RankError",
+    "binomial_all_reduce",
     "binomial_broadcast",
     "binomial_reduce",
     "exchange",

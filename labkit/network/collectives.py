@@ -150,6 +150,15 @@ def binomial_reduce(
         reach *= 2
 
 
+@_collective("all_reduce", cost.binomial_all_reduce)
+def binomial_all_reduce(
+    tensor: Any, op: str = "sum", root: int = 0, members: Sequence[int] | None = None
+) -> None:
+    """All-reduce in 2 ceil(log2 p) steps, each with all of the data: reduced to the root, then broadcast."""
+    binomial_reduce._function(tensor, op, root, members)
+    binomial_broadcast._function(tensor, root, members)
+
+
 @_collective("all_reduce", cost.halving_doubling)
 def recursive_halving_doubling(tensor: Any, op: str = "sum", members: Sequence[int] | None = None) -> None:
     """All-reduce in about 2 log2(p) steps with no more bytes than the ring, when p is a power of two.
@@ -240,6 +249,7 @@ COLLECTIVES = (
     ring_all_reduce,
     binomial_broadcast,
     binomial_reduce,
+    binomial_all_reduce,
     recursive_halving_doubling,
     hierarchical_all_reduce,
     pairwise_all_to_all,

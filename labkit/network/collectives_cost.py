@@ -6,7 +6,11 @@ sends and receives at once. Every function takes the size in bytes, the number o
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from labkit.errors import LabkitError
+
+Cost = Callable[[float, int, float, float], float]
 
 
 def ring_half(size: float, ranks: int, alpha: float, beta: float) -> float:
@@ -24,6 +28,11 @@ def binomial(size: float, ranks: int, alpha: float, beta: float) -> float:
     """ceil(log2 p) (alpha + n/beta)"""
     _check(size, ranks, alpha, beta)
     return (ranks - 1).bit_length() * (alpha + size / beta)
+
+
+def binomial_all_reduce(size: float, ranks: int, alpha: float, beta: float) -> float:
+    """2 ceil(log2 p) (alpha + n/beta)"""
+    return 2 * binomial(size, ranks, alpha, beta)
 
 
 def halving_doubling(size: float, ranks: int, alpha: float, beta: float) -> float:
@@ -57,6 +66,13 @@ def hierarchical(
 def pairwise(size: float, ranks: int, alpha: float, beta: float) -> float:
     """(p - 1) alpha + (p - 1)/p n/beta, n what one rank holds for all"""
     return ring_half(size, ranks, alpha, beta)
+
+
+def crossing(one: Cost, other: Cost, ranks: int, alpha: float, beta: float) -> float | None:
+    """The size in bytes at which two costs, straight lines in the size, are equal; None where one is always less."""
+    start = one(0, ranks, alpha, beta) - other(0, ranks, alpha, beta)
+    slope = other(1.0, ranks, 0.0, beta) - one(1.0, ranks, 0.0, beta)
+    return start / slope if start * slope > 0 else None
 
 
 def _check(size: float, ranks: int, alpha: float, beta: float) -> None:

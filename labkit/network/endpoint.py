@@ -113,13 +113,15 @@ class TorchEndpoint:
         self.sent[to] += count
         self.messages += 1
 
-    def scratch(self, like: torch.Tensor) -> torch.Tensor:
+    def scratch(self, like: Any) -> torch.Tensor:
+        like = _tensor(like)
         kind = like.dtype, like.device
         if kind not in self._buffers or self._buffers[kind].numel() < like.numel():
             self._buffers[kind] = torch.empty_like(like)
         return self._buffers[kind][: like.numel()]
 
-    def combine(self, op: str, into: torch.Tensor, other: torch.Tensor) -> None:
+    def combine(self, op: str, into: Any, other: torch.Tensor) -> None:
+        into = _tensor(into)
         _COMBINE[op](into, other, out=into)
 
     def noting(self, name: str) -> contextlib.AbstractContextManager[Any]:

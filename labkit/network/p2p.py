@@ -135,8 +135,9 @@ def flat(tensor: Any) -> Any:
 def peer(here: Endpoint, rank: int) -> int:
     """``rank``, if it is another one of the world."""
     if not 0 <= rank < here.size or rank == here.rank:
-        others = f"0 to {here.size - 1}, and not {here.rank} itself"
-        raise LabkitError(f"Rank {here.rank} cannot exchange messages with rank {rank}: others are {others}.")
+        others = f"others are 0 to {here.size - 1}, and not {here.rank} itself"
+        there = others if here.size > 1 else "there is no other"
+        raise LabkitError(f"Rank {here.rank} cannot exchange messages with rank {rank}: {there}.")
     return rank
 
 

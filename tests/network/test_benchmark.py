@@ -135,7 +135,7 @@ def test_times_that_do_not_grow_have_no_beta() -> None:
 
 
 def test_sizes_and_their_mistakes() -> None:
-    from labkit.network.benchmark.measure import sizes
+    from labkit.network.benchmark.sizes import sizes
 
     assert sizes("8B", "1KiB", 4) == [8, 32, 128, 512]
     with pytest.raises(LabkitError, match="factor above 1"):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from labkit.errors import LabkitError
 from labkit.network import collectives
 from labkit.network.collectives import COLLECTIVES, chunks
+from labkit.network.collectives_cost import crossing
 from labkit.network.ranks import Ranks
 
 World = Callable[..., Ranks]
@@ -51,6 +52,7 @@ def _compare(cases: list[tuple[str, str, int, int]]) -> list[str]:
         dist.all_reduce(total, getattr(dist.ReduceOp, op.upper()))
         for all_reduce, extra in (
             (ours.ring_all_reduce, ()),
+            (ours.binomial_all_reduce, ()),
             (ours.recursive_halving_doubling, ()),
             (ours.hierarchical_all_reduce, (node,)),
         ):
@@ -196,11 +198,31 @@ def test_chunks_cover_everything_once() -> None:
     assert [(part.start, part.stop) for part in chunks(1, 3)] == [(0, 1), (1, 1), (1, 1)]
 
 
+def test_where_two_costs_cross() -> None:
+    alpha, beta = 5e-3, 1e7
+    ring, tree, halving = (
+        one.cost
+        for one in (
+            collectives.ring_all_reduce,
+            collectives.binomial_all_reduce,
+            collectives.recursive_halving_doubling,
+        )
+    )
+    for ranks in (4, 7, 64):
+        size = crossing(ring, tree, ranks, alpha, beta)
+        assert ring(size, ranks, alpha, beta) == pytest.approx(tree(size, ranks, alpha, beta))
+    assert crossing(ring, tree, 4, alpha, beta) == pytest.approx(40_000)
+    assert crossing(ring, halving, 4, alpha, beta) is None  # as many bytes, fewer messages
+    assert crossing(ring, tree, 2, alpha, beta) is None
+
+
 def test_costs_in_the_alpha_beta_model() -> None:
     n, p, alpha, beta = 8e6, 4, 1e-5, 1e9
     assert collectives.ring_all_reduce.cost(n, p, alpha, beta) == pytest.approx(6 * alpha + 1.5 * n / beta)
     assert collectives.ring_all_gather.cost(n, p, alpha, beta) == pytest.approx(3 * alpha + 0.75 * n / beta)
     assert collectives.binomial_broadcast.cost(n, 5, alpha, beta) == pytest.approx(3 * (alpha + n / beta))
+    tree = collectives.binomial_all_reduce.cost
+    assert tree(n, 5, alpha, beta) == pytest.approx(6 * (alpha + n / beta))
     halving = collectives.recursive_halving_doubling.cost
     assert halving(n, p, alpha, beta) == pytest.approx(4 * alpha + 1.5 * n / beta)
     assert halving(n, 6, alpha, beta) == pytest.approx(6 * alpha + 3.5 * n / beta)

@@ -264,3 +264,9 @@ def test_real_ranks_take_arrays_too(require: Callable[..., None]) -> None:
 
     results = labkit.ranks(3).run(to_the_right, np.full(2, 7.0))
     assert [list(one) for one in results] == [[7.0, 7.0]] * 3
+
+    def total(data: np.ndarray) -> list[float]:
+        ours.ring_all_reduce(data)
+        return list(data)
+
+    assert labkit.ranks(3).run(total, np.arange(4.0)) == [[0.0, 3.0, 6.0, 9.0]] * 3

@@ -124,7 +124,7 @@ def raised(error: BaseException) -> dict[str, Any]:
     if isinstance(error, SyntaxError) and error.lineno:
         lines.append(error.lineno)
     try:
-        message = str(error)[:500]
+        message = " ".join([str(error), *getattr(error, "__notes__", ())])[:500]
     except BaseException:  # also what is raised on purpose to escape
         message = ""
     return {

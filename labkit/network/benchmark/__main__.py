@@ -19,7 +19,7 @@ def main(words: list[str] | None = None) -> int:
     options = parser.parse_args(words)
     asked = cli.arguments(options)
     from labkit.network.benchmark.join import joined
-    from labkit.network.benchmark.measure import measure
+    from labkit.network.benchmark.measuring import measure
 
     with joined(options.rendezvous) as here:
         report = measure(**asked)

@@ -7,8 +7,8 @@ import json
 from typing import Any
 
 from labkit.network.benchmark.fit import fit
-from labkit.network.benchmark.measure import sizes
 from labkit.network.benchmark.report import OPERATIONS, BandwidthReport
+from labkit.network.benchmark.sizes import sizes
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

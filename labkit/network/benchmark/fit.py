@@ -21,6 +21,7 @@ from labkit.network.benchmark.report import BandwidthReport
 
 _MODELS = {
     ("all_reduce", "halving-doubling"): cost.halving_doubling,
+    ("all_reduce", "tree"): cost.binomial_all_reduce,
     "all_reduce": cost.ring,
     "all_gather": cost.ring_half,
     "reduce_scatter": cost.ring_half,

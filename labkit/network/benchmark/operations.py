@@ -118,6 +118,9 @@ IMPLEMENTATIONS = (
         lambda b: ours.recursive_halving_doubling(b.sent),
         "recursive_halving_doubling",
     ),
+    Implementation(
+        "all_reduce", "tree", True, lambda b: ours.binomial_all_reduce(b.sent), "binomial_all_reduce"
+    ),
     Implementation("all_gather", "torch", False, lambda b: _gather(b.received, b.sent), "ring_all_gather"),
     Implementation("all_gather", "ring", True, lambda b: ours.ring_all_gather(b.received), "ring_all_gather"),
     Implementation(

@@ -1,0 +1,171 @@
+"""Lesson 06: what is wrong with a predicted time, a choice between algorithms, or a claim about bus bandwidth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from labkit.course import explain
+from labkit.course.checks import Call
+from labkit.course.lessons.l01_cases import claim_blank
+from labkit.course.lessons.l06_cases import CLOSE
+from labkit.course.lessons.l06_played import Trouble
+from labkit.course.messages import shown
+from labkit.hardware.units import show_bytes, show_time
+
+VERDICTS = "'true', 'mostly true', 'misleading', 'false' or 'unsourced'"
+
+
+def choose(call: Call, returned: Any) -> Trouble:
+    """The faster of the tables at a size that was held out, and its time within a fifth."""
+    tables, size = call.arguments["tables"], call.arguments["size"]
+    wanted, every = call.expected
+    if not isinstance(returned, (tuple, list)) or len(returned) != 2:
+        return (
+            f"choose returned {shown(returned)}.",
+            "two things are asked for: a name and the seconds it will take.",
+        )
+    name, predicted = returned
+    if not isinstance(name, str) or name not in tables:
+        return (
+            f"choose returned the name {shown(name)}.",
+            f"it should be one of {', '.join(map(repr, tables))}.",
+        )
+    if trouble := explain.not_a_number(predicted):
+        return f"choose returned {trouble} for the seconds.", "seconds are a plain number."
+    took = " and ".join(f"{one} {show_time(t)}" for one, t in every.items())
+    off, seconds = abs(predicted / every[name] - 1), every[name]
+    if off <= CLOSE and name != wanted:
+        return f"For {show_bytes(size)} you choose {name}; {took} were measured.", _choice_why(call, name)
+    if off <= CLOSE:
+        return None
+    way = "too much" if predicted > seconds else "too little"
+    message = (
+        f"For {show_bytes(size)} by {name} you predict {_time(predicted)}, and {show_time(seconds)} were measured: "
+        f"{off:.0%} {way}, where {CLOSE:.0%} is allowed."
+    )
+    return message, _prediction_why(tables[name], size, float(predicted))
+
+
+def _time(seconds: float) -> str:
+    return show_time(seconds) if seconds > 0 else f"{seconds:g} s"
+
+
+def _choice_why(call: Call, name: str) -> str:
+    tables, size = call.arguments["tables"], call.arguments["size"]
+    largest = {one: columns[1][-1] for one, columns in tables.items()}
+    smallest = {one: columns[1][0] for one, columns in tables.items()}
+    if name == min(largest, key=lambda one: largest[one]) != min(smallest, key=lambda one: smallest[one]):
+        return f"it wins with the largest messages of the table, and {show_bytes(size)} is not one of those."
+    return "it wins with the smallest messages of the table: what do the two predictions say for this size?"
+
+
+def _prediction_why(table: list[list[float]], size: float, value: float) -> str:
+    n, t = (np.asarray(column, float) for column in table)
+    powers = [0.0, 0.5, 1.0]
+    middle = (
+        "alpha + n / beta misses the middle sizes, where an algorithm cuts the message into ever more pieces: "
+        "add a term that grows with the square root of n."
+    )
+    guesses = (
+        (_fitted(n, t, [0.0, 1.0], size), middle),
+        (
+            _fitted(n, t, powers, size, relative=False),
+            "this minimises errors in seconds: divide each by its time.",
+        ),
+        (
+            _fitted(n, t, [0.0, 1.0], size, relative=False),
+            "this minimises errors in seconds: divide each by its time.",
+        ),
+        (size * t[-1] / n[-1], "this is the rate of the largest message: small ones are ruled by alpha."),
+        (
+            float(np.interp(size, n, t)),
+            "between two rows of the table a straight line is no good guide; fit a law.",
+        ),
+    )
+    found = [why for guess, why in guesses if math.isclose(guess, value, rel_tol=1e-6)]
+    if not found and (math.isclose(value, size / n[-1]) or value > 1e3 * t[-1]):
+        return "seconds are asked for."
+    return found[0] if found else ""
+
+
+def _fitted(n: np.ndarray, t: np.ndarray, powers: list[float], size: float, relative: bool = True) -> float:
+    terms = np.column_stack([n**power for power in powers])
+    weight = 1 / t if relative else np.ones(len(t))
+    found, *_ = np.linalg.lstsq(terms * weight[:, None], t * weight, rcond=None)
+    return float(found @ [size**power for power in powers])
+
+
+def claim(answer: dict[str, Any]) -> Trouble:
+    """The verdict, what each GPU really has to send a second, and what the claim leaves out, in that order."""
+    for key in ("verdict", "number", "unit", "left_out"):
+        if claim_blank(answer.get(key)):
+            return f"claim has nothing under '{key}' yet.", ""
+    checks: tuple[Callable[[], Trouble], ...] = (
+        lambda: _verdict(answer["verdict"]),
+        lambda: _rate(answer["number"], answer["unit"]),
+        lambda: _left_out(answer["left_out"]),
+    )
+    return next((trouble for check in checks if (trouble := check())), None)
+
+
+def _verdict(given: Any) -> Trouble:
+    verdict = str(given).strip().lower().replace("_", " ")
+    if verdict in ("misleading", "false"):
+        return None
+    if verdict not in ("true", "mostly true", "unsourced"):
+        return f"The verdict is {shown(given)}; it should be {VERDICTS}.", ""
+    why = (
+        "the 480 GB/s stand in a published table; the question is what they count."
+        if verdict == "unsourced"
+        else "18 links of 25 GB/s are 450 GB/s one way: can more than that pass?"
+    )
+    return f"'{verdict}' is not the best verdict.", why
+
+
+def _rate(value: Any, unit: Any) -> Trouble:
+    if trouble := explain.not_a_number(value):
+        return f"The number is {trouble}; it should be a plain number, with its unit under 'unit'.", ""
+    if str(unit).replace(" ", "").lower() not in ("gb/s", "gbps", "gbyte/s", "gigabytes/s"):
+        return f"The unit is {shown(unit)}; the rate is asked for in 'GB/s'.", ""
+    if (
+        265 <= value <= 312
+    ):  # the message once; with the store that the switch spreads, one part in eight more
+        return None
+    why = ""
+    if 470 <= value <= 490:
+        why = "that is the bus bandwidth itself: the time's rate multiplied by 2 (n - 1) / n = 1.75."
+    elif 440 <= value <= 460:
+        why = "that is what the links could carry one way; what do the 17 GB in 62.6 ms come to?"
+    elif 890 <= value <= 910:
+        why = "that adds up both directions of what the links could carry."
+    elif 58 <= value <= 64 or value < 1:
+        why = "that is a time or another unit: bytes over seconds, in GB/s."
+    return f"A GPU does not have to send {shown(value)} GB/s.", why
+
+
+def _left_out(given: Any) -> Trouble:
+    text = (" ".join(map(str, given)) if isinstance(given, (list, tuple)) else str(given)).lower()
+    words = (
+        "ring",
+        "switch",
+        "nvls",
+        "sharp",
+        "factor",
+        "1.75",
+        "2(n",
+        "2 (n",
+        "algorithm",
+        "not measured",
+        "calculated",
+    )
+    if any(word in text for word in words):
+        return None
+    message = "Under 'left_out', name what the bus bandwidth takes for granted."
+    return (
+        message,
+        "think of the algorithm that its factor belongs to, and of who does the adding on this machine.",
+    )

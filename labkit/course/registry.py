@@ -160,11 +160,10 @@ def exercise(name: str) -> Exercise:
 def _nearest(name: object, known: dict[str, Exercise]) -> str:
     if not isinstance(name, str):
         return " A name is a text such as '01.saxpy'."
-    short = {full.split(".")[1]: full for full in known}
-    names = [
-        short.get(near, near) for near in difflib.get_close_matches(name.lower(), [*known, *short], 1, 0.5)
-    ]
-    return f" Did you mean '{names[0]}'?" if names else ""
+    words = {full.split(".")[1] for full in known}
+    near = difflib.get_close_matches(name.lower(), [*known, *sorted(words)], 1, 0.5)
+    meant = [full for full in known if near and near[0] in (full, full.split(".")[1])]
+    return f" Did you mean {' or '.join(map(repr, meant))}?" if meant else ""
 
 
 class Exercises(tuple[Exercise, ...]):

@@ -31,12 +31,17 @@ def fresh_session(monkeypatch):
         ("01.saxpi", "01.saxpy"),
         ("saxpy", "01.saxpy"),
         ("01.Blur", "01.blur"),
-        ("break_even", "01.break_even"),
+        ("transpoze", "02.transpose"),
     ],
 )
 def test_an_unknown_name_suggests_the_nearest(name, nearest):
     with pytest.raises(LabkitError, match=f"There is no exercise '{name}'. Did you mean '{nearest}'"):
         labkit.exercise(name)
+
+
+def test_a_word_of_several_lessons_suggests_them_all():
+    with pytest.raises(LabkitError, match=r"Did you mean '01\.break_even' or '10\.break_even'\?"):
+        labkit.exercise("break_even")
 
 
 @pytest.mark.parametrize("name", ["zzzzzzzzz", "", 7, None, ["01.saxpy"]])

@@ -14,7 +14,7 @@ from labkit.network import collectives_cost as cost
 
 # ranks and elements: one that divides evenly first, then every world from 1 to 8, uneven, few, one and none
 WORLDS = ((4, 8), (4, 10), (1, 5), (2, 7), (3, 10), (5, 3), (7, 23), (8, 64), (8, 1), (4, 0), (3, 1001))
-SIZES = tuple(8 * 4**k for k in range(12))  # 8 B to 32 MiB
+SIZES = tuple(8 * 4**k for k in range(13))  # 8 B to 128 MiB; every other one is held out, none at the ends
 APART = 1.3  # the choice is asked for where one algorithm takes at least so many times as long as the other
 CLOSE = 0.2  # how far a predicted time may be off
 _PUBLISHED = {"H100x8_1node_NVLS": "8 x H100", "A100_40x16_2node_OCI_RoCE16x100G": "16 x A100"}

@@ -19,7 +19,7 @@ def test_the_picture_is_the_kernels_own(require: Callable[..., None]) -> None:
     require("torch")
     from labkit.compute.kernels.fractal import mandelbrot_reference
 
-    view: list[Any] = [np.float32(n) for n in (SMALL.left, SMALL.top, SMALL.step)]
+    view: Any = tuple(np.float32(n) for n in (SMALL.left, SMALL.top, SMALL.step))
     expected = mandelbrot_reference(*view, SMALL.limit, (SMALL.height, SMALL.width))
     tiles = {tile: workloads.mandelbrot_tile(SMALL, tile) for tile in range(SMALL.tiles)}
     even, odd = ({n: rows for n, rows in tiles.items() if n % 2 == k} for k in (0, 1))

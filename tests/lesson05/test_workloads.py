@@ -20,7 +20,7 @@ def test_the_picture_is_the_kernels_own(require: Callable[..., None]) -> None:
     from labkit.compute.kernels.fractal import mandelbrot_reference
 
     view: Any = tuple(np.float32(n) for n in (SMALL.left, SMALL.top, SMALL.step))
-    expected = mandelbrot_reference(*view, SMALL.limit, (SMALL.height, SMALL.width))
+    expected = mandelbrot_reference(view[0], view[1], view[2], SMALL.limit, (SMALL.height, SMALL.width))
     tiles = {tile: workloads.mandelbrot_tile(SMALL, tile) for tile in range(SMALL.tiles)}
     even, odd = ({n: rows for n, rows in tiles.items() if n % 2 == k} for k in (0, 1))
     # One ulp of x or y moves a point across the border of the set now and then; 50 turns are few.

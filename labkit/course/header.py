@@ -175,8 +175,30 @@ LESSONS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ),
         (
             "the live plot",
-            "measured: what each rank does, the bytes it sends, and the loss",
-            "measured: what each rank does, the bytes it sends, and the loss",
+            "measured: what each rank does, and the bytes it sends",
+            "measured: what each rank does, and the bytes it sends",
+        ),
+    ),
+    "09": (
+        (
+            "networks of up to thousands of GPUs",
+            "simulated: rates from the catalogue, times modelled, bytes of every link counted",
+            "simulated: rates from the catalogue, times modelled, bytes of every link counted",
+        ),
+        (
+            "six nodes in two racks",
+            "measured: real traffic, held back by the kernel; emulated where no namespaces are allowed",
+            "measured: real traffic, held back by the kernel; emulated where no namespaces are allowed",
+        ),
+        (
+            "all-reduce on two servers",
+            "published measurements, and a model fitted",
+            "published, and a model fitted",
+        ),
+        (
+            "the live plots",
+            "replayed: simulated load on simulated time; measured: bytes over each link",
+            "replayed: simulated load on simulated time; measured: bytes over each link",
         ),
     ),
     "10": (
@@ -204,7 +226,7 @@ LESSONS: dict[str, tuple[tuple[str, str, str], ...]] = {
     ),
 }
 
-_WITH_TORCH = frozenset({"04", "05", "06", "07", "08", "10"})
+_WITH_TORCH = frozenset({"04", "05", "06", "07", "08", "09", "10"})
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,7 @@ WAYS: dict[str, Maker] = {
     "sign": _hooked(Sign),
     "sign, no feedback": _hooked(lambda: Sign(feedback=False)),
     "PowerSGD": _hooked(PowerSGD),
+    "PowerSGD, no feedback": _hooked(lambda: PowerSGD(feedback=False)),
     "local SGD": _local,
     "1-bit Adam": _adam,
 }

@@ -29,7 +29,7 @@ def test_over_the_whole_time_it_is_what_the_result_says(made, result):
 def test_classes_name_what_links_join(made):
     found = link_use.classes(made.topology)
     assert len(found["gpu to nvswitch"]) == 16
-    assert len(found["switch 3 to switch 4"]) == 8
+    assert len(found["rail to spine"]) == 8
     assert sum(map(len, found.values())) == len(made.topology.links.names)
 
 
@@ -48,7 +48,7 @@ def test_a_recording_follows_the_phases_and_says_that_it_is_simulated(made, resu
     assert [span.name.split(":")[0] for span in recording.spans] == ["flat", "in three phases"]
     times, _ = recording.samples()
     assert times[-1] == pytest.approx(21, abs=1.5)
-    network, inside = recording.values("link.nic to switch 3"), recording.values("link.gpu to nvswitch")
+    network, inside = recording.values("link.nic to rail"), recording.values("link.gpu to nvswitch")
     phases = next(span for span in recording.spans if span.name.startswith("in"))
     during = (times > phases.start + 0.5) & (times < phases.end - 0.5)
     assert (
@@ -62,6 +62,7 @@ def test_lanes_may_be_links(made, result):
     name = "n0.nic0->rail0"
     assert [one.name for one in made.recording(result, [name]).series] == [name]
     assert len(made.recording(result, "hottest").series) == 8
+    assert [one.of for one in made.recording(result, ["rail to spine"]).series] == ["mean of 8 links"]
 
 
 def test_a_recording_can_be_replayed(made, result, require):
@@ -76,7 +77,7 @@ def test_a_recording_can_be_replayed(made, result, require):
     [
         ({}, "classes", "no result"),
         (None, "classes", "timeline=True"),
-        ("whole", ["x->y"], "'x->y' is neither"),
+        ("whole", ["x->y"], "'x->y' is neither a link"),
     ],
 )
 def test_one_sentence(made, result, results, lanes, says):

@@ -160,6 +160,20 @@ def test_a_leaf_carries_an_o_th_of_what_its_hosts_can_send(spines):
 
 
 @pytest.mark.parametrize(
+    ("name", "shape", "cables"),
+    [
+        ("torus", {"dims": (8, 8), "link": "ndr"}, 128),
+        ("leaf-spine", {"racks": 8, "hosts": 8}, 64 + 64),
+        ("leaf-spine", {"racks": 8, "hosts": 8, "oversubscription": 4}, 64 + 16),
+        ("rail", {"nodes": 8}, 64 + 64),
+        ("dgx-a100", {}, 0),
+    ],
+)
+def test_cables_of_one_kind_are_counted_by_their_rate(name, shape, cables):
+    assert labkit.fabric(name, **shape).topology.links.cables("ndr") == pytest.approx(cables)
+
+
+@pytest.mark.parametrize(
     ("name", "shape", "bisection", "most", "full"),
     [
         ("star", {"nodes": 10}, 5, 2, 1.0),

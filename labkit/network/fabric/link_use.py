@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -46,19 +47,23 @@ def classes(topology: Topology) -> Lanes:
     found: dict[str, list[int]] = {}
     nodes = topology.graph.nodes
     for number, (tail, head) in enumerate(topology.graph.edges):
-        found.setdefault(_class(nodes[tail], nodes[head], topology), []).append(number)
+        found.setdefault(_class((tail, nodes[tail]), (head, nodes[head]), topology), []).append(number)
     return {name: np.array(numbers) for name, numbers in found.items()}
 
 
-def _class(tail: Mapping[str, Any], head: Mapping[str, Any], topology: Topology) -> str:
+def _class(tail: tuple[str, Any], head: tuple[str, Any], topology: Topology) -> str:
     if topology.dims:
-        ways = enumerate(zip(tail["at"], head["at"], strict=True))
+        ways = enumerate(zip(tail[1]["at"], head[1]["at"], strict=True))
         dimension, (here, there) = next((d, pair) for d, pair in ways if pair[0] != pair[1])
         up = (there - here) % topology.dims[dimension] == 1
         return f"dimension {dimension}, {'up' if up else 'down'}"
-    ends = [f"{facts['kind']} {facts['level']}" if facts["kind"] == "switch" else facts["kind"]
-            for facts in (tail, head)]  # fmt: skip
-    return " to ".join(ends)
+    return f"{_stem(*tail)} to {_stem(*head)}"
+
+
+def _stem(name: str, facts: Mapping[str, Any]) -> str:
+    """What a node is: its kind, or, of a switch such as ``rail3``, the word it is named after."""
+    word = re.match(r"[A-Za-z]{3,}", str(name))
+    return word[0] if facts["kind"] == "switch" and word else facts["kind"]
 
 
 def recording(
@@ -75,7 +80,7 @@ def recording(
         Simulated on `fabric` with ``timeline=True``. Several follow one another on one scale of time; each is a span.
     lanes : {"classes", "hottest"} or list of str
         A lane for each class of links that carries anything (the mean over its links), for each of the eight busiest
-        links, or for the links named.
+        links, or for the classes and links named (see `classes`).
     seconds : float
         How long the recording is to last, for all of the simulated time.
 
@@ -145,9 +150,11 @@ def _lanes(topology: Topology, named: Mapping[str, CollectiveResult], lanes: str
     if lanes == "hottest":
         busiest = [load.name for result in named.values() for load in result.links.hottest(8)]
         lanes = list(dict.fromkeys(busiest))[:MOST_LANES]
-    if isinstance(lanes, str) or not set(lanes) <= set(names):
-        unknown = lanes if isinstance(lanes, str) else min(set(lanes) - set(names))
+    known = {**{name: np.array([number]) for number, name in enumerate(names)}, **classes(topology)}
+    wanted = [lanes] if isinstance(lanes, str) else lanes
+    if unknown := [name for name in wanted if name not in known]:
         raise LabkitError(
-            f"{unknown!r} is neither 'classes', 'hottest' nor a link of {topology.name}: those are {names[0]}, ..."
+            f"{unknown[0]!r} is neither a link nor a class of links of {topology.name}: use 'classes', 'hottest', or "
+            f"names such as {names[0]!r} or {next(iter(classes(topology)))!r}."
         )
-    return {name: np.array([names.index(name)]) for name in lanes}
+    return {name: known[name] for name in wanted}

@@ -112,6 +112,11 @@ class Links:
             latency=np.array([facts["latency"] for *_, facts in edges], float),
         )
 
+    def cables(self, kind: str) -> float:
+        """How many cables of a catalogue id there are; a thick one counts as so many of the thinnest."""
+        rates = self.capacity[[name == kind for name in self.kinds]]
+        return float(rates.sum() / rates.min() / 2) if len(rates) else 0.0
+
 
 def new_graph() -> nx.DiGraph:
     try:

@@ -5,8 +5,11 @@ Every function here runs on a rank, in ``labkit.ranks(n).run``.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import time
 from collections.abc import Callable, Iterator
+from statistics import median
 from typing import Any
 
 import torch
@@ -16,7 +19,8 @@ from torch.nn import functional as F
 from labkit.course.datasets import digits, text
 from labkit.course.models import ConvNet, Transformer
 from labkit.network.p2p import endpoint
-from labkit.network.training import DataParallel, World
+from labkit.network.training import DataParallel, ShardedEmbedding, World
+from labkit.network.training.data_parallel import reachable
 
 _LENGTH = 32
 
@@ -57,7 +61,7 @@ def writer(tied: bool = False) -> nn.Module:
     return Transformer(len(text().alphabet), length=_LENGTH, tied=tied)
 
 
-def prose(step: int, batch: int = 8) -> tuple[torch.Tensor, torch.Tensor]:
+def prose(step: int, batch: int = 16) -> tuple[torch.Tensor, torch.Tensor]:
     """This rank's part of a step: codes of characters, and of those that come next, (batch, 32) each."""
     codes = torch.from_numpy(text().codes)
     random = torch.Generator().manual_seed(1000 * step + endpoint().rank)
@@ -126,14 +130,127 @@ def unused_with(unused: Callable[..., Any]) -> list[str]:
     return list(unused(model(prose(0)[0]), dict(model.named_parameters())))
 
 
-def graph_nodes(output: torch.Tensor) -> Iterator[Any]:
-    """Every node of autograd's graph behind an output, once."""
-    nodes = [output.grad_fn]
-    seen = set(nodes)
-    while nodes:
-        node: Any = nodes.pop()
-        yield node
-        for following, _ in node.next_functions:
-            if following is not None and following not in seen:
-                seen.add(following)
-                nodes.append(following)
+def drifting(steps: int = 60, batch: int = 64, lr: float = 0.2) -> dict[str, tuple[list[float], float]]:
+    """Digits, learnt rightly and in two wrong ways: how far each step leaves this rank's weights from the mean of all
+    ranks', and the accuracy in the end."""
+    ways = {"right": (True, True), "own start": (False, True), "own gradient": (True, False)}
+    return {name: _drift(*way, steps, batch, lr) for name, way in ways.items()}
+
+
+def _drift(same_start: bool, averaged: bool, steps: int, batch: int, lr: float) -> tuple[list[float], float]:
+    world = World()
+    torch.manual_seed(world.rank)
+    model = ConvNet()
+    weights = list(model.parameters())
+    if same_start:
+        for one in weights:
+            world.broadcast(one)
+    distances = []
+    for x, y in digit_batches(steps, batch):
+        mine = slice(world.rank, None, world.world_size)
+        slopes = torch.autograd.grad(F.cross_entropy(model(x[mine]), y[mine]), weights)
+        for one, slope in zip(weights, slopes, strict=True):
+            if averaged:
+                world.all_reduce(slope)
+                slope /= world.world_size
+            one.data -= lr * slope
+        distances.append(_distance(world, weights))
+    return distances, accuracy(model)
+
+
+def _distance(world: World, weights: list[Any]) -> float:
+    own = torch.cat([one.detach().reshape(-1) for one in weights])
+    mean = own.clone()
+    world.all_reduce(mean)
+    return float((own - mean / world.world_size).norm())
+
+
+def step_events(bucket: str, overlap: bool = True) -> list[tuple[str, str]]:
+    """One backward pass of the Transformer: what happened, in order."""
+    ddp = DataParallel(writer(), bucket, overlap)
+    prose_loss(ddp, 0).backward()
+    return [(one.what, one.name) for one in ddp.log]
+
+
+def backward_passes(bucket: str, overlap: bool, steps: int = 3) -> None:
+    """For a trace."""
+    ddp = DataParallel(writer(), bucket, overlap)
+    for step in range(steps):
+        ddp.zero_grad()
+        prose_loss(ddp, step).backward()
+
+
+def sent_by_accumulation(micro_batches: int = 4) -> dict[str, int]:
+    """Bytes of gradients that this rank sends for one step of so many micro-batches."""
+    return {
+        "synchronised each time": _sent(micro_batches, quiet=0),
+        "all but the last in no_sync()": _sent(micro_batches, quiet=micro_batches - 1),
+    }
+
+
+def _sent(micro_batches: int, quiet: int) -> int:
+    ddp = DataParallel(writer())
+    here: Any = endpoint()
+    before = sum(here.sent.values())
+    with ddp.no_sync():
+        for k in range(quiet):
+            (prose_loss(ddp, k) / micro_batches).backward()
+    for k in range(quiet, micro_batches):
+        (prose_loss(ddp, k) / micro_batches).backward()
+    return sum(here.sent.values()) - before
+
+
+@contextlib.contextmanager
+def _silent() -> Iterator[None]:
+    """What C++ writes to the error stream goes nowhere."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def step_costs(steps: int = 6) -> dict[str, float]:
+    """Median seconds of a step of the Transformer, by what DDP is told; and of walking its graph once."""
+    torch_ddp = nn.parallel.DistributedDataParallel
+    ways: dict[str, Callable[[], nn.Module]] = {
+        "ours, overlap": lambda: DataParallel(writer(), "64KiB"),
+        "ours, overlap, find_unused": lambda: DataParallel(writer(), "64KiB", find_unused=True),
+        "ours, no overlap": lambda: DataParallel(writer(), "64KiB", overlap=False),
+        "torch's DDP": lambda: torch_ddp(writer(), bucket_cap_mb=1 / 16),
+        "torch's DDP, find_unused": lambda: torch_ddp(
+            writer(), bucket_cap_mb=1 / 16, find_unused_parameters=True
+        ),
+    }
+    with _silent():  # torch advises against find_unused where nothing is unused
+        costs = {name: _median_step(make(), steps) for name, make in ways.items()}
+    loss = prose_loss(writer(), 0)
+    began = time.perf_counter()
+    reachable(loss)
+    return {**costs, "one walk over the graph": time.perf_counter() - began}
+
+
+def _median_step(wrapped: nn.Module, steps: int) -> float:
+    times = []
+    for step in range(steps):
+        wrapped.zero_grad()
+        began = time.perf_counter()
+        prose_loss(wrapped, step).backward()
+        times.append(time.perf_counter() - began)
+    return median(times[1:])
+
+
+def lookups(rows: int = 4096, features: int = 16, asked: int = 64) -> dict[str, int]:
+    """A sharded table, looked up and trained on once: bytes this rank sent, and those of the whole table's gradient."""
+    world, here = World(), endpoint()
+    torch.manual_seed(0)
+    table = torch.randn(rows, features)
+    layer = ShardedEmbedding(table)
+    ids = torch.randint(rows, (asked,), generator=torch.Generator().manual_seed(world.rank))
+    before = sum(here.sent.values())  # type: ignore[attr-defined]
+    layer(ids).square().sum().backward()
+    sent = sum(here.sent.values()) - before  # type: ignore[attr-defined]
+    return {"sent": sent, "whole table": table.numel() * table.element_size()}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -99,6 +99,7 @@ def measure_steps(
         optimizer.step()
         losses.append(float(value.detach()))
         times.append(time.perf_counter() - began)
+    dist.barrier()  # by then what was sent has been delivered
     wire, payload = _wire() - wire, sum(here.sent.values()) - payload
     tcp = dist.get_backend() != "nccl"
     return Measured(
@@ -124,7 +125,8 @@ def _wrapped(way: str, module: nn.Module, bucket: str | float) -> nn.Module:
 
 
 def _fsdp(module: nn.Module) -> nn.Module:
-    """Every child with parameters is a unit of its own: gathered before use, and let go after."""
+    """Every child with parameters is a unit of its own, every layer of a list of layers too: gathered before use, and
+    let go after."""
     try:
         from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.fsdp import fully_shard
@@ -132,11 +134,18 @@ def _fsdp(module: nn.Module) -> nn.Module:
         raise LabkitError("This PyTorch has no FSDP2 (fully_shard): it came with 2.6.") from None
     kind = "cuda" if dist.get_backend() == "nccl" else "cpu"
     mesh = init_device_mesh(kind, (dist.get_world_size(),))
-    for child in module.children():
-        if any(True for _ in child.parameters()):
-            fully_shard(child, mesh=mesh)
+    for unit in _units(module):
+        fully_shard(unit, mesh=mesh)
     fully_shard(module, mesh=mesh)
     return module
+
+
+def _units(module: nn.Module) -> Iterator[nn.Module]:
+    for child in module.children():
+        if isinstance(child, (nn.ModuleList, nn.ModuleDict)):
+            yield from _units(child)
+        elif any(True for _ in child.parameters()):
+            yield child
 
 
 def _local(parameter: torch.Tensor) -> torch.Tensor:

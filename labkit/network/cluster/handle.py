@@ -19,6 +19,7 @@ from typing import Any
 from labkit.compute import child
 from labkit.errors import LabkitError
 from labkit.network.cluster import members, state
+from labkit.network.cluster.build import FABRIC
 from labkit.network.cluster.plan import Plan, Shape
 from labkit.network.launch import wire
 
@@ -46,14 +47,14 @@ class Handle:
         self._turn = threading.Lock()
         self._files: list[int] = []
         self.process: subprocess.Popen[bytes] | None = None
-        answer, (user, mounts, fabric) = self.ask(do="home")
+        answer, (user, mounts) = self.ask(do="home")
         self.mode, self.netem = answer["mode"], answer["netem"]
-        self._files += [user, mounts, fabric]
+        self._files += [user, mounts]
         self.home = {"mnt": mounts} if self.mode == "root" else {"user": user, "mnt": mounts}
         self.networks: dict[str, int] = {}
         self.names: dict[str, int] = {}
-        self.counters = {"": fabric}
-        for node in plan.nodes:
+        self.counters: dict[str, int] = {}
+        for node in (*plan.nodes, FABRIC):
             _, files = self.ask(do="node", node=node)
             self.networks[node], self.names[node], self.counters[node] = files
             self._files += files

@@ -92,8 +92,8 @@ class Keeper:
         return {}, []
 
     def do_home(self, message: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
-        """What one must enter to be allowed into the nodes, and the counters of the switches."""
-        return {"mode": self.told["mode"], "netem": self.told["netem"]}, [*self.home, self.counters[FABRIC]]
+        """What one must enter to be allowed into the nodes."""
+        return {"mode": self.told["mode"], "netem": self.told["netem"]}, self.home
 
     def do_node(self, message: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
         """A node's network, host name and counters."""
@@ -133,6 +133,8 @@ def _hosts(plan: Plan) -> str:
     lines = ["127.0.0.1 localhost", "::1 localhost"]
     for node in plan.nodes:
         lines += [f"{plan.address(node)} {node}", f"::ffff:{plan.address(node)} {node}"]
+    if plan.meeting:
+        lines += [f"{plan.meeting} switch", f"::ffff:{plan.meeting} switch"]
     return "\n".join([*lines, ""])
 
 

@@ -103,6 +103,11 @@ class Plan:
         """The IPv4 address of a node."""
         return str(NETWORK[self.nodes.index(node) + 1])
 
+    @property
+    def meeting(self) -> str | None:
+        """The address of a switch, where what belongs to no node can be met; None where nodes are wired to nodes."""
+        return str(NETWORK[-2]) if self.switches else None
+
     def devices(self, where: str) -> list[str]:
         """The devices of a node or switch, in the order in which they were wired."""
         return [end.device for wire in self.wires for end in wire.ends if end.where == where]

@@ -85,13 +85,16 @@ def _no_ranks(run: NodesRun) -> RankError:
 
 def _killed(run: NodesRun, error: RankError) -> str:
     """The error's words; where a node was killed, that is the first of them."""
-    guilty = error.rank is None or run.placed[error.rank].node in run.killed
+    guilty = run.lost_rendezvous or error.rank is None or run.placed[error.rank].node in run.killed
     if not run.killed or not guilty:
         return str(error)
     nodes = list(run.killed)
     head = f"Node {listed(nodes)} was killed with " + "; ".join(map(_ranks_of, run.killed.values())) + "."
-    if run.nodes[0] in nodes and run.restarts:
-        head += f" Its torchrun held the rendezvous ({run.nodes[0]} is the first node), so no restart was possible."
+    if run.lost_rendezvous and run.restarts:
+        head += (
+            f" Its torchrun held the rendezvous ({run.nodes[0]} is the first node), so no restart was possible: with "
+            "topology='switch' or 'tree' the switch holds it, and any node may be killed."
+        )
     return "\n".join([head, *str(error).split("\n")[1:]])
 
 

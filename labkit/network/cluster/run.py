@@ -17,12 +17,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from labkit.network.cluster.build import FABRIC
 from labkit.network.cluster.handle import Handle
 from labkit.network.launch import client, failure, run, wire
 
 PORT = 29400  # torchrun's own choice
+_MEETING = "rendezvous"
 _END_S = 1.0
 _STEP_S = 0.02
+_PATIENCE_S = (
+    3600  # while a link is cut an agent hears nothing from the rendezvous: the user's timeout ends that
+)
 _STAND_IN = str(Path(__file__).with_name("stand_in.py"))
 
 
@@ -59,7 +64,7 @@ class NodesRun(run.Run):
     ----------
     handle : Handle
     nodes : list of str
-        Those that take part, the first with the rendezvous.
+        Those that take part. They meet at a switch; without one, on the first of them.
     restarts : int
         How often a failure is answered by a restart of all ranks.
     least : int
@@ -78,10 +83,14 @@ class NodesRun(run.Run):
     def __post_init__(self) -> None:
         self._asked: dict[int, Asked] = {}
         self._cause = ""
+        self._came_back = False
+        self._meeting: Agent | None = None
         self._awake, self._wake = socket.socketpair()
 
     def _start(self, count: int, board: int) -> None:
         self._board = board
+        if meeting := self.handle.plan.meeting:
+            self._meeting = self._fork(_MEETING, FABRIC, {"store": [meeting, PORT]})
         self._selector.register(self._awake, selectors.EVENT_READ, self._new_node)
         for node in self.nodes:
             self._start_agent(node)
@@ -94,40 +103,45 @@ class NodesRun(run.Run):
     def _new_node(self) -> None:
         node = self._awake.recv(64).decode()
         self.killed.pop(node, None)
+        self._came_back = True
         if node not in self.agents or self.agents[node].status is not None:
             self._start_agent(node)
 
     def _start_agent(self, node: str) -> None:
+        agent = self.agents[node] = self._fork(node, node, {"torchrun": self._torchrun(node)})
+        self._selector.register(agent.door, selectors.EVENT_READ, lambda: self._knock(agent))
+
+    def _fork(self, name: str, node: str, work: dict[str, Any]) -> Agent:
+        """A process with torch in it, inside a node: torchrun's agent, or the store that the agents meet in."""
         door, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        agent = Agent(node, door, wire.memory_file())
+        agent = Agent(name, door, wire.memory_file())
         settings = {
             "environment": self.settings["environment"] | self.handle.mark() | _AGENT_ENVIRONMENT,
             "folder": self.settings["folder"],
-            "torchrun": self._torchrun(node),
+            **work,
         }
         told = wire.memory_file(json.dumps(settings).encode())
         files = [theirs.fileno(), agent.log, told, self.handle.networks[node], self.handle.names[node]]
         try:
-            self.server.tell({"do": "start", "run": self.number, "rank": node, "agent": True}, files)
+            self.server.tell({"do": "start", "run": self.number, "rank": name, "agent": True}, files)
         finally:
             theirs.close()
             os.close(told)
-        self.agents[node] = agent
-        self._selector.register(door, selectors.EVENT_READ, lambda: self._knock(agent))
+        return agent
 
     def _torchrun(self, node: str) -> list[str]:
         """torchrun's options, as a shell would give them."""
         per_node = self.settings["per_node"]
-        first = self.nodes[0]
+        host = None if self.handle.plan.meeting else self.nodes[0]
         least, most = self.least, len(self.nodes)
         return [
             f"--nnodes={most if least == most else f'{least}:{most}'}",
             f"--nproc-per-node={per_node}",
             "--rdzv-backend=c10d",
-            f"--rdzv-endpoint={self.handle.plan.address(first)}:{PORT}",
+            f"--rdzv-endpoint={self.handle.plan.address(host) if host else self.handle.plan.meeting}:{PORT}",
             f"--rdzv-id={self.handle.place.id}-{self.number}",
-            f"--rdzv-conf=is_host={int(node == first)},last_call_timeout=1,join_timeout=60,read_timeout=30,"
-            "keep_alive_interval=1,keep_alive_max_attempt=3",
+            f"--rdzv-conf=is_host={int(node == host)},last_call_timeout=2,join_timeout=60,"
+            f"read_timeout={_PATIENCE_S},keep_alive_interval=1,keep_alive_max_attempt=3",
             f"--local-addr={self.handle.plan.address(node)}",
             f"--max-restarts={self.restarts}",
             f"--monitor-interval={_STEP_S}",
@@ -160,7 +174,8 @@ class NodesRun(run.Run):
 
     def _tell_restart(self, ranks: int) -> None:
         attempt = self.placed[0].told["TORCHELASTIC_RESTART_COUNT"]
-        why = self._cause or "a node has come back"
+        why = self._cause or ("a node has come back" if self._came_back else "a node was late to join")
+        self._came_back = False
         print(f"[labkit] restarted ({attempt} of {self.restarts} spent), now {ranks} ranks: {why}")
 
     def _start_placed(self, number: int, one: Asked) -> None:
@@ -186,7 +201,8 @@ class NodesRun(run.Run):
     def _heard(self, message: dict[str, Any]) -> None:
         who = message["exited" if "exited" in message else "started"]
         if isinstance(who, str):
-            self.agents[who].status = message.get("status")
+            if who in self.agents:
+                self.agents[who].status = message.get("status")
             return
         super()._heard(message)
         if "exited" in message:
@@ -218,10 +234,15 @@ class NodesRun(run.Run):
 
     def _spare(self) -> bool:
         """Whether torchrun will answer a failure by a restart."""
-        if not self.placed or self.nodes[0] in self.killed:
+        if not self.placed or self.lost_rendezvous:
             return self.restarts > 0 and not self.killed
         alive = len(self.nodes) - len(self.killed)
         return int(self.placed[0].told["TORCHELASTIC_RESTART_COUNT"]) < self.restarts and alive >= self.least
+
+    @property
+    def lost_rendezvous(self) -> bool:
+        """Whether the node that held it was killed; where there is a switch, no node holds it."""
+        return not self.handle.plan.meeting and self.nodes[0] in self.killed
 
     def _all_returned(self) -> bool:
         return bool(self.ranks) and super()._all_returned()
@@ -272,15 +293,18 @@ class NodesRun(run.Run):
         super()._clean_up(board)
         for one in (*self.placed, *self._asked.values()):
             one.line.close()
-        for agent in self.agents.values():
+        for agent in self._forked():
             agent.door.close()
         self._awake.close()
         self._wake.close()
 
     def close(self) -> None:
         super().close()
-        for agent in self.agents.values():
+        for agent in self._forked():
             os.close(agent.log)
+
+    def _forked(self) -> list[Agent]:
+        return [*self.agents.values(), *([self._meeting] if self._meeting else [])]
 
 
 # Each round of ranks meets in a store of its own: keys of the round before would be taken for new ones.

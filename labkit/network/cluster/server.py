@@ -43,6 +43,8 @@ class NodeServer(server.Server):
             settings = wire.read_json(told)
             os.environ.update(settings["environment"])
             os.chdir(settings["folder"])
+            if "store" in settings:
+                _hold_store(*settings["store"])
             from torch.distributed import run
 
             _poll_often()
@@ -51,6 +53,16 @@ class NodeServer(server.Server):
         except BaseException:
             traceback.print_exc()
             os._exit(1)
+
+
+def _hold_store(address: str, port: int) -> NoReturn:
+    """What the agents of all nodes meet in, as a machine of its own would hold it: no node's end can end it."""
+    from torch.distributed import TCPStore
+
+    store = TCPStore(address, port, is_master=True, wait_for_workers=False)
+    while store:
+        time.sleep(3600)
+    os._exit(0)
 
 
 def _poll_often() -> None:

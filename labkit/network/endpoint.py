@@ -56,6 +56,8 @@ class TorchEndpoint:
         self._buffers: dict[tuple[torch.dtype, torch.device], torch.Tensor] = {}
         self._pace, self._meter = pace, meter
         self._grouped = distributed_c10d.get_backend() == "nccl"
+        # NCCL moves what is on a GPU; what is in the host's memory goes over gloo.
+        self._host: Any = distributed_c10d.new_group(backend="gloo") if self._grouped else None
 
     def isend(self, data: Any, to: int) -> Transfer:
         data = _tensor(data)
@@ -65,10 +67,15 @@ class TorchEndpoint:
             return _Nothing()
         self._count_sent(to, count)
         if not self._pace.emulated:
-            return _Started([_isend(data, to)])
+            return _Started([_isend(data, to, self._group(data))])
         passage = self._pace.departs(count)
         stamp = torch.tensor([passage.start], dtype=torch.float64, device=data.device)
-        return _Sending([_isend(stamp, to), _isend(data, to)], stamp, passage.end, self._meter)
+        return _Sending(
+            [_isend(stamp, to, self._group(stamp)), _isend(data, to, self._group(data))],
+            stamp,
+            passage.end,
+            self._meter,
+        )
 
     def irecv(self, into: Any, source: int) -> Transfer:
         into = _tensor(into)
@@ -78,14 +85,14 @@ class TorchEndpoint:
             return _Nothing()
         self.received[source] += count
         if not self._pace.emulated:
-            return _Started([_irecv(into, source)])
+            return _Started([_irecv(into, source, self._group(into))])
         stamp = torch.empty(1, dtype=torch.float64, device=into.device)
-        parts = [_irecv(stamp, source), _irecv(into, source)]
+        parts = [_irecv(stamp, source, self._group(stamp)), _irecv(into, source, self._group(into))]
         return _Receiving(parts, stamp, count, self._pace, self._meter)
 
     def exchange(self, outgoing: Any, to: int, incoming: Any, source: int) -> None:
         outgoing, incoming = _tensor(outgoing), _tensor(incoming)
-        if self._grouped and not self._pace.emulated:
+        if self._grouped and outgoing.is_cuda and not self._pace.emulated:
             self._exchange_grouped(outgoing, to, incoming, source)
             return
         receiving, sending = self.irecv(incoming, source), self.isend(outgoing, to)
@@ -104,6 +111,9 @@ class TorchEndpoint:
             parts.append(distributed_c10d.P2POp(distributed_c10d.irecv, incoming, source))
         for work in _batch(parts) if parts else ():
             work.wait()
+
+    def _group(self, data: torch.Tensor) -> Any:
+        return None if data.is_cuda else self._host
 
     def _wait_for_turn(self) -> None:
         if self.behind is not None:

@@ -197,8 +197,33 @@ def _zeros(like: Any, rows: int) -> Any:
     return np.zeros(shape, like.dtype) if isinstance(like, np.ndarray) else like.new_zeros(shape)
 
 
-def _device() -> Any:
-    """Where this rank computes; the CPU outside of ranks."""
+def my_rows(whole: NDArray[Any]) -> Any:
+    """This rank's rows of an array, where it computes: a tensor on its GPU, or an array of its own."""
+    from labkit.network.context import rank_context
+
+    here = rank_context()
+    part = np.array_split(whole, here.world_size)[here.rank].copy()
+    if _device() == "cpu":
+        return part
+    import torch
+
+    return torch.from_numpy(part).to(here.device)
+
+
+def in_memory(part: Any) -> NDArray[Any]:
+    """What `my_rows` gave, and what became of it, as a NumPy array."""
+    return np.array(part) if isinstance(part, np.ndarray) else np.asarray(part.cpu())
+
+
+def _device() -> str:
+    """Where this rank computes; the CPU outside of ranks.
+
+    A single GPU is left alone: a second rank would compute on a core, and workers are compared that are alike.
+    """
     from labkit.network.context import inside_rank, rank_context
 
-    return rank_context().device if inside_rank() else "cpu"
+    if not inside_rank() or rank_context().device_name == "cpu":
+        return "cpu"
+    import torch
+
+    return rank_context().device_name if torch.cuda.device_count() > 1 else "cpu"

@@ -38,14 +38,18 @@ def balance_view(splits: Mapping[str, Split]) -> Any:
     traces = [works, _lengths(names, waits, "waits", theme.ORANGE)]
     hows = sorted({split.how for split in splits.values()})
     layout = {**_layout(names, f"seconds, {' and '.join(hows)}"), "barmode": "stack"}
+    layout["legend"] = {**layout["legend"], "traceorder": "normal"}
     said = ", ".join(f"{name} {split.imbalance:.2f}" for name, split in splits.items())
     return theme.figure(traces, layout, f"Imbalance: {said} (1 is even)", 190 + 30 * len(names))
 
 
 def scaling_view(
-    predicted: Mapping[str, Mapping[int, float]], measured: Mapping[str, Mapping[int, float]], cores: int
+    predicted: Mapping[str, Mapping[int, float]],
+    measured: Mapping[str, Mapping[int, float]],
+    devices: float,
+    what: str = "cores here",
 ) -> Any:
-    """Seconds over the number of workers: lines as predicted, marks as measured; and the number of cores.
+    """Seconds over the number of workers: lines as predicted, marks as measured; and how many devices there are.
 
     Parameters
     ----------
@@ -66,8 +70,8 @@ def scaling_view(
         {
             "type": "scatter",
             "mode": "lines",
-            "name": f"{cores} cores here",
-            "x": [cores, cores],
+            "name": f"{devices:g} {what}",
+            "x": [devices, devices],
             "y": [0, 1.05 * most],
             "line": {"color": theme.GREY, "dash": "dot", "width": 1},
             "hoverinfo": "skip",

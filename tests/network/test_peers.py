@@ -156,6 +156,38 @@ def test_between_gpus() -> None:
     assert found.bandwidth[0][1] > 1e9  # type: ignore[operator]
 
 
+def _arrays_beside_nccl() -> list[float]:
+    """As on ranks that have GPUs: arrays in the host's memory take a group of their own."""
+    from unittest.mock import patch
+
+    import numpy as np
+    from torch.distributed import distributed_c10d
+
+    from labkit.network import live, rank_context
+    from labkit.network.endpoint import TorchEndpoint
+    from labkit.network.launch import wire
+    from labkit.network.launch.meter import Meter
+    from labkit.network.link import Pace
+
+    here = rank_context()
+    meter = Meter(live.Board(wire.memory_file(), 2), here.rank)
+    with patch.object(distributed_c10d, "get_backend", return_value="nccl"):
+        endpoint = TorchEndpoint(here.rank, here.world_size, Pace(None, 0.0), meter)
+    coming = np.zeros(3)
+    with patch.object(endpoint, "_exchange_grouped", side_effect=AssertionError("NCCL has no host memory")):
+        endpoint.exchange(np.full(3, 1.0 + here.rank), 1 - here.rank, coming, 1 - here.rank)
+    return [float(one) for one in coming]
+
+
+def test_arrays_in_the_hosts_memory_do_not_go_through_nccl(
+    server_of_the_session: None, require: Callable[..., None]
+) -> None:
+    require("torch")
+    from labkit.network.ranks import ranks
+
+    assert ranks(2).run(_arrays_beside_nccl) == [[2.0] * 3, [1.0] * 3]
+
+
 def test_the_heat_map(require: Callable[..., None]) -> None:
     require("lab")
     require("torch")

@@ -92,12 +92,13 @@ def number_format(name: str) -> Format:
 def rounded(values: Any, name: str) -> NDArray[np.float32]:
     """``values`` (any shape), each rounded to the nearest number of a format, ties to even; emulated, exact.
 
-    Every number of these formats is a float32 as well, so float32 comes back. Too large a value becomes infinity,
-    or NaN where the format has no infinity. LabkitError for an unknown format.
+    Every number of these formats is a float32 as well, so float32 comes back. Too large a value becomes infinity, or
+    NaN where the format has no infinity (libraries may stop at the largest number instead, as recent torch does).
+    LabkitError for an unknown format.
     """
     form = number_format(name)
-    exact = np.asarray(values, np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
+        exact = np.asarray(values, np.float64)
         exponent = np.maximum(np.frexp(exact)[1] - 1, form.lowest_exponent)
         step = np.ldexp(1.0, exponent - form.fraction_bits)
         near = np.rint(exact / step) * step

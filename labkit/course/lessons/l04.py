@@ -1,4 +1,4 @@
-"""Lesson 04, libraries and precision: its exercises, with tasks and hints; what is said about mistakes is in l04_why."""
+"""Lesson 04, libraries and precision: its exercises, with tasks and hints; mistakes are explained in l04_why."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from labkit.course.lessons import l04_drivers as drivers
 from labkit.course.lessons import l04_why as why
 from labkit.course.lessons import l04_why_more as why_more
 from labkit.course.lessons import l04_wrong as wrong
+from labkit.course.lessons import l04_wrong_accumulate as wrong_accumulate
 from labkit.course.lessons import l04_wrong_more as wrong_more
 from labkit.course.lessons.l01_cases import claim_begun
 from labkit.course.recorded import RecordedCheck
@@ -94,7 +95,7 @@ EXERCISES = (
             drivers.accumulate,
             loads=("torch", "torch.optim"),
         ),
-        wrong=wrong.ACCUMULATE,
+        wrong=wrong_accumulate.ACCUMULATE,
     ),
     Exercise(
         name="04.memory",

@@ -81,8 +81,8 @@ SCALING_LR, MAX_NORM, SIZE = 2.0e4, 1.0e-6, 6
 def scalings(table: None) -> Iterator[Call]:
     """Gradients that fp16 cannot hold, a scale that is far too large, NaN on the way, and gradients to be clipped."""
     for scale, patience, size, special in (
-        (2.0**12, 4, 1e-8, "none"),
-        (2.0**16, 3, 1e-8, "nan"),
+        (2.0**12, 4, 5e-8, "none"),
+        (2.0**16, 3, 5e-8, "nan"),
         (2.0**40, 3, 1e-7, "none"),
         (2.0**14, 100, 3e-5, "none"),
     ):
@@ -116,7 +116,7 @@ def scaling_run(
     good = 0
     history, scales, goods = [], [], []
     for step in range(SCALING_STEPS):
-        raw = scaled_gradient(gradients, special, step, 1.0 if mistake == "not scaled" else scale)
+        raw = scaled_gradient(gradients, special, step, scale)
         finite = bool(np.isfinite(raw).all())
         if finite or mistake == "steps on infinity":
             with np.errstate(all="ignore"):
@@ -138,7 +138,7 @@ def _unscaled(raw: Array, scale: float, mistake: str) -> Array:
     found = raw.astype(np.float32)
     if mistake == "unscaled in fp16":
         return _clipped((raw / np.float16(min(scale, 65504.0))).astype(np.float32), mistake)
-    if mistake in ("not unscaled", "not scaled"):
+    if mistake == "not unscaled":
         return _clipped(found, mistake)
     if mistake == "clipped before unscaling":
         return _clipped(found, mistake) / np.float32(scale)
@@ -154,7 +154,7 @@ def _clipped(found: Array, mistake: str) -> Array:
 
 # 04.mixed_step
 
-MIXED_LR, WEIGHT, LINES = 1.0e3, 1.0e-7, 5
+MIXED_LR, WEIGHT, LINES = 1.0e4, 1.0e-8, 5
 
 
 def mixed_steps(table: None) -> Iterator[Call]:
@@ -177,8 +177,7 @@ def mixed_run(steps: int, scale: float, mistake: str = "") -> Array:
     for _ in range(steps):
         a, b = (one.astype(np.float16) for one in masters)
         off = a * x + b - y
-        used = 1.0 if mistake == "not scaled" else scale
-        pull = (2 * off.astype(np.float32) * np.float32(WEIGHT * used)).astype(np.float16)
+        pull = (2 * off.astype(np.float32) * np.float32(WEIGHT * scale)).astype(np.float16)
         found = [_mixed_gradient(one, scale, mistake) for one in (pull * x, pull)]
         masters = [_mixed_update(w, g, mistake) for w, g in zip(masters, found, strict=True)]
     return np.array(masters)
@@ -187,7 +186,7 @@ def mixed_run(steps: int, scale: float, mistake: str = "") -> Array:
 def _mixed_gradient(found: Array, scale: float, mistake: str) -> Array:
     if mistake == "unscaled in fp16":
         return (found / np.float16(scale)).astype(np.float32)
-    if mistake in ("not unscaled", "not scaled"):
+    if mistake == "not unscaled":
         return found.astype(np.float32)
     return found.astype(np.float32) / np.float32(scale)
 

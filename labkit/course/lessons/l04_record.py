@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import torch
 
 from labkit.course.lessons import l04_cases as cases
@@ -48,12 +47,12 @@ def accumulate(answer: Answer, sizes: list[int], group: int, dtype: str) -> dict
 def scaling(answer: Answer, scale: float, patience: int, gradients: float, special: str) -> dict[str, Any]:
     weights = torch.zeros(cases.SIZE)
     scaler = {"scale": scale, "good": 0, "patience": patience}
-    asked: list[int] = []
+    asked: list[tuple[int, float, float]] = []
     history, scales, goods = [], [], []
     for step in range(cases.SCALING_STEPS):
 
         def backward(factor: float, step: int = step) -> torch.Tensor:
-            asked.append(step)
+            asked.append((step, float(factor), float(scaler["scale"])))
             return torch.from_numpy(cases.scaled_gradient(gradients, special, step, float(factor)))
 
         answer(weights, backward, scaler, cases.SCALING_LR, cases.MAX_NORM)
@@ -67,13 +66,17 @@ def mixed(answer: Answer, steps: int, scale: float) -> dict[str, Any]:
     slopes, offsets, *points = cases.lines()
     master = [torch.from_numpy(slopes), torch.from_numpy(offsets)]
     seen: list[list[str]] = []
+    factors: list[float] = []  # by what the loss was multiplied before it went backward
     x, y = map(torch.from_numpy, points)
 
     def forward(copies: Any) -> torch.Tensor:
         a, b = copies
         seen.append([str(one.dtype).removeprefix("torch.") for one in (a, b)])
         off = a * x.to(a.dtype) + b - y.to(a.dtype)
-        return (off.float() ** 2).sum() * cases.WEIGHT
+        loss = (off.float() ** 2).sum() * cases.WEIGHT
+        if loss.requires_grad:
+            loss.register_hook(lambda pull: factors.append(float(pull)))
+        return loss
 
     for _ in range(steps):
         answer(master, forward, cases.MIXED_LR, scale)
@@ -83,5 +86,5 @@ def mixed(answer: Answer, steps: int, scale: float) -> dict[str, Any]:
         "master": [one.detach().float() for one in master],
         "dtypes": [str(one.dtype).removeprefix("torch.") for one in master],
         "seen": seen,
-        "start": np.array([slopes, offsets]).tolist(),
+        "factors": factors,
     }

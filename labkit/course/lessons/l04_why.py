@@ -54,7 +54,7 @@ def _gradient_why(call: Call, step: int, got: Any, whole: Any, parts: Any, befor
             f"it is the sum of {len(own)} means: weight each loss by its share of the samples in its group.",
         ),
         (
-            total / group,
+            total / group if len(own) != group else np.nan * total,
             f"this group has {len(own)} batches, not {group}: divide by what the group really has.",
         ),
         (
@@ -89,7 +89,6 @@ def _steps(found: int, wanted: int, full: int) -> Trouble:
 
 
 _SCALING = {
-    "not scaled": "without the scale these gradients are zero in fp16: call backward(scaler['scale']).",
     "not unscaled": "the gradient is still multiplied by the scale: divide by it before clipping and stepping.",
     "clipped before unscaling": "it was clipped before it was unscaled: max_norm is meant for the true gradient.",
     "not clipped": "the gradient is longer than max_norm: shorten it to max_norm after unscaling.",
@@ -108,15 +107,13 @@ def scaling(call: Call, record: Any) -> Trouble:
     weights, scales, goods = cases.scaling_run(**call.arguments)
     try:
         found = np.asarray(record["weights"], np.float64)
-        own_scales, own_goods, asked = (
-            [float(n) for n in record[key]] for key in ("scales", "goods", "asked")
-        )
+        own_scales, own_goods = ([float(n) for n in record[key]] for key in ("scales", "goods"))
+        asked = [[float(n) for n in one] for one in record["asked"]]
     except (TypeError, ValueError, KeyError):
         return "scaler holds something that is no number.", "its entries 'scale' and 'good' are numbers."
     for step in range(len(weights)):
-        if asked.count(step) != 1:
-            message = f"Step {step}: backward was called {asked.count(step)} times."
-            return message, "call it once, with the scale; nothing else brings the gradient."
+        if trouble := _asked(step, [one for one in asked if one[0] == step]):
+            return trouble
         if not _same_weights(found[step], weights[step], weights):
             why = _weights_why(call, found[: step + 1])
             if not why and np.array_equal(found[step], found[step - 1] if step else np.zeros(cases.SIZE)):
@@ -124,6 +121,18 @@ def scaling(call: Call, record: Any) -> Trouble:
             return _different(step, found[step], weights[step]), why
         if (own_scales[step], own_goods[step]) != (scales[step], goods[step]):
             return _scale(call, step, own_scales, own_goods, scales, goods)
+    return None
+
+
+def _asked(step: int, calls: list[list[float]]) -> Trouble:
+    """Was the gradient asked for once, and of the loss multiplied by the scale?"""
+    if len(calls) != 1:
+        message = f"Step {step}: backward was called {len(calls)} times."
+        return message, "call it once a step; a step whose gradient is not finite is skipped."
+    _, factor, scale = calls[0]
+    if factor != scale:
+        message = f"Step {step}: backward was called with {number(factor)}, and the scale is {number(scale)}."
+        return message, "without the scale these gradients are zero in fp16: backward(scaler['scale'])."
     return None
 
 
@@ -163,7 +172,6 @@ def _scale(call: Call, step: int, scales: Any, goods: Any, wanted_scales: Any, w
 
 
 _MIXED = {
-    "not scaled": "the loss was not multiplied by the scale, so the gradients are zero in fp16.",
     "not unscaled": "the gradient is still multiplied by the scale: divide by it.",
     "unscaled in fp16": "it was divided by the scale in fp16, where it underflows again: cast to float32 first.",
     "weights in fp16": "the update was added in fp16, where it is less than half a step: add it to the fp32 weights.",
@@ -176,6 +184,7 @@ def mixed(call: Call, record: Any) -> Trouble:
     try:
         found = np.array([np.asarray(one, np.float64) for one in record["master"]])
         seen, dtypes = record["seen"], list(record["dtypes"])
+        factors = [float(one) for one in record["factors"]]
     except (TypeError, ValueError, KeyError):
         return "What mixed_step left in master cannot be read.", _UNREADABLE
     if found.shape != wanted.shape:
@@ -189,6 +198,11 @@ def mixed(call: Call, record: Any) -> Trouble:
             f"The master weights are {strange} afterwards.",
             "they stay float32: only the copies are float16.",
         )
+    if off := [one for one in factors if one != call.arguments["scale"]]:
+        message = (
+            f"The loss went backward multiplied by {number(off[0])}, expected {call.arguments['scale']:g}."
+        )
+        return message, "without the scale most of its gradients are zero in fp16: (loss * scale).backward()."
     if np.allclose(found - start, wanted - start, rtol=2e-2, atol=2e-2 * np.abs(wanted - start).max()):
         return None
     at = int(np.argmax(np.abs(found - wanted).ravel()))

@@ -194,11 +194,8 @@ def _stored(weights: Any, q: Any, scales: Any) -> Trouble:
     message = f"q[{row}, {column}] is {int(q[row, column])}, and weights / scale is {exactly} there."
     if off.max() <= 1 + 1e-3 and np.array_equal(q, np.trunc(exact).astype(np.int8)):
         return message, "int8 cuts digits off: round to the nearest whole number first, np.rint."
-    if (q == 0).all(1).any() or off.max() > 100:
-        return (
-            message,
-            "the values do not fit into int8: divide by the scale, round, and keep to -127 ... 127.",
-        )
+    if np.array_equal(q, np.rint(weights).astype(np.int8)):
+        return message, "the weights were rounded as they are: divide by their row's scale first."
     return message, "each weight becomes the nearest whole number of scales."
 
 

@@ -1,4 +1,4 @@
-"""Lesson 04: typical wrong training steps, each with its outcome and words that its feedback has to contain."""
+"""Lesson 04: typical wrong steps in 16 bits, each with its outcome and words that its feedback has to contain."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MIXED = (
         _MIXED,
         "loss not scaled",
         "failed",
-        "the loss was not multiplied by the scale",
+        "The loss went backward multiplied by 1",
         _COPIES
         + "forward(copies).backward()\nfor w, c in zip(master, copies):\n    w -= lr * c.grad.float()",
     ),
@@ -206,7 +206,7 @@ SCALING = (
         _SCALING,
         "no scale",
         "failed",
-        "these gradients are zero in fp16",
+        "backward was called with 1",
         _IMPORT
         + _SKIP.replace('backward(scaler["scale"])', "backward(1.0)")
         + "g = g.float()"
@@ -218,17 +218,11 @@ SCALING = (
         "skipped step tried again",
         "failed",
         "backward was called",
-        """
-        import torch
-
-        g = backward(scaler["scale"])
-        tries = 0
-        while not torch.isfinite(g).all() and tries < 50:
-            scaler["scale"] /= 2
-            g = backward(scaler["scale"])
-            tries += 1
-        """
-        + "\n        weights -= lr * g.float() / scaler['scale']\n",
+        _IMPORT
+        + _SKIP.replace("    return\n", '    g = backward(scaler["scale"])\n')
+        + _UNSCALE
+        + _CLIP
+        + _GROW,
     ),
     function(
         _SCALING,
@@ -236,156 +230,5 @@ SCALING = (
         "failed",
         "the weights did not move",
         _IMPORT + _SKIP + _UNSCALE + _CLIP + _GROW.replace("weights -= lr * g", "weights = weights - lr * g"),
-    ),
-)
-
-_ACCUMULATE = "accumulate(model, loss_fn, optimizer, batches, group)"
-ACCUMULATE = (
-    function(
-        _ACCUMULATE,
-        "unscaled",
-        "failed",
-        "it is the sum of 2 means",
-        """
-        for first in range(0, len(batches), group):
-            optimizer.zero_grad()
-            for x, y in batches[first : first + group]:
-                loss_fn(model(x), y).backward()
-            optimizer.step()
-        """,
-    ),
-    function(
-        _ACCUMULATE,
-        "the usual sample, divided",
-        "failed",
-        "the last group is incomplete",
-        """
-        optimizer.zero_grad()
-        for i, (x, y) in enumerate(batches):
-            (loss_fn(model(x), y) / group).backward()
-            if (i + 1) % group == 0:
-                optimizer.step()
-                optimizer.zero_grad()
-        """,
-    ),
-    function(
-        _ACCUMULATE,
-        "incomplete group divided by group",
-        "failed",
-        "this group has 1 batches, not 2",
-        """
-        optimizer.zero_grad()
-        for i, (x, y) in enumerate(batches):
-            (loss_fn(model(x), y) / group).backward()
-            if (i + 1) % group == 0 or i + 1 == len(batches):
-                optimizer.step()
-                optimizer.zero_grad()
-        """,
-    ),
-    function(
-        _ACCUMULATE,
-        "a mean of means",
-        "failed",
-        "they differ in size",
-        """
-        for first in range(0, len(batches), group):
-            part = batches[first : first + group]
-            optimizer.zero_grad()
-            for x, y in part:
-                (loss_fn(model(x), y) / len(part)).backward()
-            optimizer.step()
-        """,
-    ),
-    function(
-        _ACCUMULATE,
-        "never zeroed",
-        "failed",
-        "gradients of the step before are still in it",
-        """
-        for first in range(0, len(batches), group):
-            part = batches[first : first + group]
-            samples = sum(len(x) for x, _ in part)
-            for x, y in part:
-                (loss_fn(model(x), y) * len(x) / samples).backward()
-            optimizer.step()
-        """,
-    ),
-    function(
-        _ACCUMULATE,
-        "zeroed for every batch",
-        "failed",
-        "expected",
-        """
-        for first in range(0, len(batches), group):
-            part = batches[first : first + group]
-            samples = sum(len(x) for x, _ in part)
-            for x, y in part:
-                optimizer.zero_grad()
-                (loss_fn(model(x), y) * len(x) / samples).backward()
-            optimizer.step()
-        """,
-    ),
-    function(
-        _ACCUMULATE,
-        "a step for every batch",
-        "failed",
-        "step only when a group is complete",
-        """
-        for x, y in batches:
-            optimizer.zero_grad()
-            loss_fn(model(x), y).backward()
-            optimizer.step()
-        """,
-    ),
-    function(
-        _ACCUMULATE,
-        "divided by all batches",
-        "failed",
-        "divided by the number of all batches",
-        """
-        for first in range(0, len(batches), group):
-            optimizer.zero_grad()
-            for x, y in batches[first : first + group]:
-                (loss_fn(model(x), y) / len(batches)).backward()
-            optimizer.step()
-        """,
-    ),
-    function(
-        _ACCUMULATE,
-        "one big batch after all",
-        "failed",
-        "The model was given 8 samples at once",
-        """
-        import torch
-
-        for first in range(0, len(batches), group):
-            part = batches[first : first + group]
-            optimizer.zero_grad()
-            x, y = torch.cat([x for x, _ in part]), torch.cat([y for _, y in part])
-            loss_fn(model(x), y).backward()
-            optimizer.step()
-        """,
-    ),
-    function(
-        _ACCUMULATE,
-        "no backward",
-        "failed",
-        "no gradient was there",
-        """
-        for first in range(0, len(batches), group):
-            optimizer.zero_grad()
-            loss = sum(loss_fn(model(x), y) for x, y in batches[first : first + group])
-            optimizer.step()
-        """,
-    ),
-    function(
-        _ACCUMULATE,
-        "no step",
-        "failed",
-        "optimizer.step() was never called",
-        """
-        for x, y in batches:
-            loss_fn(model(x), y).backward()
-        """,
     ),
 )

@@ -164,7 +164,7 @@ INT8 = (
         _INT8,
         "not divided",
         "failed",
-        "the nearest whole number of scales",
+        "divide by their row's scale first",
         _SCALES + "q = np.rint(weights).astype(np.int8)\n" + _END,
     ),
     function(

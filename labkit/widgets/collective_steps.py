@@ -7,6 +7,7 @@ from typing import Any
 from labkit.network.rehearsal import Message, Rehearsal
 from labkit.widgets import theme
 
+_PLAIN = {"showgrid": False, "zeroline": False}
 _SCALE = [[0.0, "rgba(128,132,138,0.12)"], [0.5, "#7fb4df"], [1.0, theme.GREEN]]
 
 
@@ -23,8 +24,8 @@ def collective_steps(rehearsal: Rehearsal, milliseconds: int = 900) -> Any:
     frames = [_frame(rehearsal, step) for step in range(rehearsal.steps + 1)]
     titles = [f"step {step + 1} of {rehearsal.steps}" for step in range(rehearsal.steps)] + ["result"]
     layout = {
-        "xaxis": theme.axis("rank", tickvals=list(range(rehearsal.ranks)), side="top", showgrid=False),
-        "yaxis": theme.axis("element", autorange="reversed", dtick=1, showgrid=False),
+        "xaxis": theme.axis("rank", tickvals=list(range(rehearsal.ranks)), side="top", **_PLAIN),
+        "yaxis": theme.axis("element", autorange="reversed", dtick=1, **_PLAIN),
         "showlegend": False,
         "updatemenus": [_buttons(milliseconds)],
         "sliders": [_slider(titles)],
@@ -71,11 +72,12 @@ def _arrows(messages: list[Message]) -> dict[str, Any]:
     """A line from each sender's cells to the receiver's, with a head at its end; None lifts the pen."""
     x: list[float | None] = []
     y: list[float | None] = []
+    drawn: list[tuple[float, int, int]] = []
     for one in messages:
-        middle = (one.start + one.stop - 1) / 2
-        nudge = 0.18 if one.to > one.source else -0.18  # two ranks that swap do not hide each other's arrow
+        height = _height(one, drawn)
+        drawn.append((height, min(one.source, one.to), max(one.source, one.to)))
         x += [one.source, one.to, None]
-        y += [middle + nudge, middle + nudge, None]
+        y += [height, height, None]
     return {
         "type": "scatter",
         "mode": "lines+markers",
@@ -85,6 +87,16 @@ def _arrows(messages: list[Message]) -> dict[str, Any]:
         "marker": {"symbol": "arrow", "angleref": "previous", "size": 14, "color": theme.ORANGE},
         "hoverinfo": "skip",
     }
+
+
+def _height(one: Message, drawn: list[tuple[float, int, int]]) -> float:
+    """Where the arrow goes: two ranks that swap, and arrows on one stretch, do not hide each other."""
+    way = 1 if one.to > one.source else -1
+    height = (one.start + one.stop - 1) / 2 + 0.18 * way
+    left, right = sorted((one.source, one.to))
+    while any(abs(y - height) < 0.05 and left < far and near < right for y, near, far in drawn):
+        height += 0.12 * way
+    return height
 
 
 def _buttons(milliseconds: int) -> dict[str, Any]:

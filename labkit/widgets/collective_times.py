@@ -42,7 +42,7 @@ def collective_times(
         traces.append(_star(where, cost.ring(where, ranks, alpha, beta)))
     layout = {
         "xaxis": theme.axis("bytes in the message", **_sizes(most)),
-        "yaxis": theme.axis("seconds", type="log", exponentformat="SI", dtick=1),
+        "yaxis": theme.axis("time", **_times(traces)),
         "legend": _BELOW,
         "margin": {"l": 64, "r": 24, "t": 56, "b": 110},
     }
@@ -93,6 +93,13 @@ def _star(size: float, seconds: float) -> dict[str, Any]:
         "marker": {"symbol": "star", "size": 15, "color": theme.RED},
         "hoverinfo": "name",
     }
+
+
+def _times(traces: list[dict[str, Any]]) -> dict[str, Any]:
+    """Decades, with 2 and 5 between them where there are few."""
+    every = [seconds for trace in traces for seconds in trace["y"]]
+    few = max(every) < 300 * min(every)
+    return {"type": "log", "dtick": "D2" if few else 1, "tickformat": "~s", "ticksuffix": "s"}
 
 
 def _sizes(most: int) -> dict[str, Any]:

@@ -186,7 +186,7 @@ LESSONS: dict[str, tuple[tuple[str, str, str], ...]] = {
             "simulated: rates from the catalogue, times modelled, bytes of every link counted",
         ),
         (
-            "six nodes in two racks",
+            "four nodes in two racks",
             "measured: real traffic, held back by the kernel; emulated where no namespaces are allowed",
             "measured: real traffic, held back by the kernel; emulated where no namespaces are allowed",
         ),

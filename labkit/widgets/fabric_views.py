@@ -21,6 +21,7 @@ from labkit.widgets import theme
 from labkit.widgets.fabric_layout import Places, places, strokes
 
 MOST_LINKS = 6_000
+MOST_NAMES = 36  # side by side; more would run into each other
 # Grey for idle, then by lightness and hue from cool to hot.
 HEAT = ("rgba(128,132,138,0.35)", "#7fb2e0", "#3f8fd2", "#8c7bc9", "#e0812a", "#d9534f")
 STEPS = ("idle", "up to 20 %", "up to 40 %", "up to 60 %", "up to 80 %", "up to 100 % busy")
@@ -207,25 +208,44 @@ def _hover(fabric: Fabric, where: Places, result: CollectiveResult | None) -> di
 
 
 def _nodes(fabric: Fabric, where: Places) -> list[dict[str, Any]]:
+    """A trace for each kind of node: GPUs stand out a little, everything else is told by its shape."""
     kinds: dict[str, list[Any]] = {}
     for node, facts in fabric.topology.graph.nodes(data=True):
         kinds.setdefault(facts["kind"], []).append(node)
-    few = len(where) <= 80
+    labels = _labels(where)
     return [
         {
             "type": "scatter",
-            "mode": "markers+text" if few else "markers",
+            "mode": "markers+text",
             "name": kind,
             "x": [where[node][0] for node in nodes],
             "y": [where[node][1] for node in nodes],
-            "text": [str(node) for node in nodes],
-            "textposition": "bottom center" if kind == "gpu" else "top center",
+            "text": [labels[node][0] for node in nodes],
+            "textposition": [labels[node][1] for node in nodes],
             "textfont": {"size": 9},
-            "marker": {"size": 11, "symbol": SYMBOLS.get(kind, "hexagon"), "color": colour},
-            "hovertemplate": f"%{{text}}<extra>{kind}</extra>",
+            "customdata": [str(node) for node in nodes],
+            "marker": {
+                "size": 11,
+                "symbol": SYMBOLS.get(kind, "hexagon"),
+                "color": theme.GREEN if kind == "gpu" else theme.GREY,
+            },
+            "hovertemplate": f"%{{customdata}}<extra>{kind}</extra>",
         }
-        for (kind, nodes), colour in zip(kinds.items(), _colours(len(kinds)), strict=True)
+        for kind, nodes in kinds.items()
     ]
+
+
+def _labels(where: Places) -> dict[Any, tuple[str, str]]:
+    """Node -> its name where there is room for it, and where the name stands: below the lowest, else beside."""
+    rows: dict[float, int] = {}
+    for _, y in where.values():
+        rows[y] = rows.get(y, 0) + 1
+    lowest, highest = min(rows), max(rows)
+    beside = {lowest: "bottom center", highest: "top center"}
+    return {
+        node: (str(node) if rows[y] <= MOST_NAMES else "", beside.get(y, "middle right"))
+        for node, (_, y) in where.items()
+    }
 
 
 def _bare() -> dict[str, Any]:

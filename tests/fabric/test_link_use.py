@@ -45,7 +45,7 @@ def test_a_recording_follows_the_phases_and_says_that_it_is_simulated(made, resu
     recording = made.recording({"flat": flat, "in three phases": result}, seconds=20)
     assert "simulated (modelled)" in recording.machine
     assert {series.provenance for series in recording.series} == {"modelled"}
-    assert [span.name.split(":")[0] for span in recording.spans] == ["flat", "in three phases"]
+    assert [span.name for span in recording.spans] == ["flat", "in three phases"]
     times, _ = recording.samples()
     assert times[-1] == pytest.approx(21, abs=1.5)
     network, inside = recording.values("link.nic to rail"), recording.values("link.gpu to nvswitch")

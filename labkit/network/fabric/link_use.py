@@ -125,7 +125,7 @@ def _append(
     count = max(2, round(result.seconds * scale / INTERVAL))
     edges = np.linspace(0.0, result.seconds, count + 1)
     shares = use(topology, timeline, edges)
-    number = made.begin(f"{name}: {show_time(result.seconds)} simulated", at)
+    number = made.begin(name, at)
     for row in shares:
         at += INTERVAL
         made.append(

@@ -11,6 +11,8 @@ from labkit.hardware.units import show_bytes, show_rate
 from labkit.network.fabric.goodput import goodput
 from labkit.widgets import theme
 
+_SHARES = [0, 0.25, 0.5, 0.75, 1]
+_MILLISECONDS = [digit * 10.0**power for power in range(-1, 6) for digit in (1, 2, 5)]
 _BELOW = {"orientation": "h", "x": 0, "y": -0.22, "yanchor": "top"}
 
 
@@ -55,7 +57,7 @@ def link_speed(
             tickvals=ticks,
             ticktext=[show_rate(rate, bits=True) for rate in ticks],
         ),
-        "yaxis": theme.axis("milliseconds", type="log", dtick="D2"),
+        "yaxis": theme.axis("milliseconds", type="log", tickvals=_MILLISECONDS),
         "legend": _BELOW,
         "margin": {"l": 64, "r": 24, "t": 56, "b": 96},
     }

@@ -11,6 +11,12 @@ from labkit.network.protocols.many_to_one import Incast
 from labkit.network.protocols.message_times import EagerRendezvous
 from labkit.widgets import theme
 
+# A legend of several rows, as in a narrow page, stays clear of the axis' title.
+_ROOM_BELOW = {
+    "legend": {"orientation": "h", "x": 0, "y": 0, "yref": "container", "yanchor": "bottom"},
+    "margin": {"l": 64, "r": 24, "t": 56, "b": 116},
+}
+
 
 def eager_rendezvous_view(found: EagerRendezvous) -> Any:
     """Time by size, a line a protocol with quartiles; where they cross, measured and modelled."""
@@ -103,6 +109,7 @@ def header_view(*shares: HeaderShare) -> Any:
     layout = {
         "xaxis": theme.axis("size of the message", **_sizes(sizes)),
         "yaxis": theme.axis("headers, of all bytes on the interface", tickformat=".0%", range=[0, 1.02]),
+        **_ROOM_BELOW,
     }
     return theme.figure(traces, layout, "What headers take")
 
@@ -151,6 +158,7 @@ def copies_view(found: HostCopies) -> Any:
         "xaxis": theme.axis("times that the message is copied (counted)", range=[0, 2 * most or 1], dtick=1),
         "yaxis": theme.axis("", showgrid=False),
         "annotations": words,
+        **_ROOM_BELOW,
     }
     return theme.figure(traces, layout, f"One message of {show_bytes(size)}, five ways", 380)
 
@@ -182,7 +190,12 @@ def incast_view(found: Incast) -> Any:
         "xaxis": theme.axis("senders at once", type="category"),
         "yaxis": theme.axis("goodput, bytes/s", rangemode="tozero", exponentformat="SI"),
         "yaxis2": theme.axis(
-            "packets dropped", overlaying="y", side="right", rangemode="tozero", showgrid=False
+            "packets dropped",
+            overlaying="y",
+            side="right",
+            rangemode="tozero",
+            tickmode="auto",
+            showgrid=False,
         ),
         "shapes": [{**line, "line": {"color": theme.GREY, "dash": "dash", "width": 2}}],
         "annotations": [

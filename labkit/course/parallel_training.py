@@ -19,6 +19,7 @@ from torch.nn import functional as F
 from labkit.course.datasets import digits, text
 from labkit.course.models import ConvNet, Transformer
 from labkit.network.p2p import endpoint
+from labkit.network.timeline import Timeline
 from labkit.network.training import DataParallel, ShardedEmbedding, World
 from labkit.network.training.data_parallel import reachable
 
@@ -178,6 +179,15 @@ def backward_passes(bucket: str, overlap: bool, steps: int = 3) -> None:
     for step in range(steps):
         ddp.zero_grad()
         prose_loss(ddp, step).backward()
+
+
+def last_pass(timeline: Timeline, buckets: int) -> Timeline:
+    """Of a trace of several passes, the last one: from the end of the all-reduces before it."""
+    before = 0.0
+    for rank in range(timeline.ranks):
+        mine = [one for one in timeline.events if one.rank == rank and one.name == "labkit:ring_all_reduce"]
+        before = max([before, *(one.end for one in mine[:-buckets][-1:])])
+    return timeline.between(before, timeline.seconds)
 
 
 def sent_by_accumulation(micro_batches: int = 4) -> dict[str, int]:

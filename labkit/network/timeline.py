@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +101,16 @@ class Timeline:
         """Names of a rank's events in order of their start; of some kinds only, when given."""
         chosen = [one for one in self.events if one.rank == rank and (not kinds or one.kind in kinds)]
         return tuple(one.name for one in chosen)
+
+    def between(self, start: float, end: float) -> Timeline:
+        """What happened from ``start`` to ``end`` (seconds), on a clock that begins there."""
+
+        def cut(one: Any) -> Any:
+            return replace(one, start=max(one.start, start) - start, end=min(one.end, end) - start)
+
+        stretches = tuple(cut(one) for one in self.stretches if one.end > start and one.start < end)
+        events = tuple(cut(one) for one in self.events if one.end > start and one.start < end)
+        return replace(self, stretches=stretches, events=events)
 
     def to_dict(self) -> dict[str, Any]:
         return {"format": _FORMAT, **asdict(self)}

@@ -17,8 +17,8 @@ _PARTS = {
 }
 
 
-def curves(lines: Mapping[str, Sequence[float]], title: str, what: str, log: bool = False) -> Any:
-    """One line a name, over training steps."""
+def curves(lines: Mapping[str, Sequence[float]], title: str, what: str, dashed: str = "") -> Any:
+    """One line a name, over training steps; the one called ``dashed`` lets others be seen behind it."""
     traces = [
         {
             "type": "scatter",
@@ -26,13 +26,16 @@ def curves(lines: Mapping[str, Sequence[float]], title: str, what: str, log: boo
             "name": name,
             "x": list(range(1, len(values) + 1)),
             "y": list(values),
-            "line": {"color": colour, "width": 2},
+            "line": {"color": colour, "width": 2, "dash": "dot" if name == dashed else "solid"},
             "hovertemplate": f"{name}, step %{{x}}: %{{y:.3~g}}<extra></extra>",
         }
         for (name, values), colour in zip(lines.items(), theme.COLOURS, strict=False)
     ]
-    y = theme.axis(what, type="log") if log else theme.axis(what, rangemode="tozero")
-    layout = {"xaxis": theme.axis("step"), "yaxis": y, "margin": {"l": 64, "r": 24, "t": 56, "b": 96}}
+    layout = {
+        "xaxis": theme.axis("step"),
+        "yaxis": theme.axis(what, rangemode="tozero"),
+        "margin": {"l": 64, "r": 24, "t": 56, "b": 96},
+    }
     return theme.figure(traces, layout, title, 380)
 
 
@@ -83,8 +86,8 @@ def memory(rows: Mapping[str, TrainingMemory], capacity: float | None, title: st
         "barmode": "stack",
         "xaxis": theme.axis("GB a rank, modelled", rangemode="tozero"),
         "yaxis": theme.axis("", autorange="reversed", showgrid=False),
-        "legend": {"orientation": "h", "x": 0, "y": -0.22, "yanchor": "top"},
-        "margin": {"l": 64, "r": 24, "t": 56, "b": 100},
+        "legend": {"orientation": "h", "x": 0, "y": -0.22, "yanchor": "top", "traceorder": "normal"},
+        "margin": {"l": 64, "r": 24, "t": 70, "b": 100},
     }
     if capacity is not None:
         line = {"color": theme.RED, "width": 2, "dash": "dash"}

@@ -201,9 +201,10 @@ class DataParallel(nn.Module):
     def _check_complete(self) -> None:
         missing = [bucket.names[p] for bucket in self.buckets for p in sorted(bucket.waiting)]
         if missing:
+            more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
             raise LabkitError(
-                f"Backward brought no gradient for {', '.join(missing)}: the forward pass did not use them. Freeze "
-                "them (requires_grad_(False)), or wrap the model with find_unused=True on all ranks."
+                f"Backward brought no gradient for {', '.join(missing[:_NAMED])}{more}: the forward pass did not use "
+                "them. Freeze them (requires_grad_(False)), or wrap the model with find_unused=True on all ranks."
             )
 
     def _skip_unused(self, result: Any) -> None:
@@ -225,6 +226,7 @@ class DataParallel(nn.Module):
         return {name for name, flag in zip(names, flags.tolist(), strict=True) if flag}
 
 
+_NAMED = 3
 _NO_FORWARD = (
     "Backward has come to a model whose forward pass was not synchronised, or whose gradients were averaged already: "
     "run forward and backward together, both inside no_sync() or both outside, and one backward for each forward."

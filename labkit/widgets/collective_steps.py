@@ -8,7 +8,9 @@ from labkit.network.rehearsal import Message, Rehearsal
 from labkit.widgets import theme
 
 _PLAIN = {"showgrid": False, "zeroline": False}
-_SCALE = [[0.0, "rgba(128,132,138,0.12)"], [0.5, "#7fb4df"], [1.0, theme.GREEN]]
+# Opaque and light, so that dark text can be read on white and on black pages.
+_SCALE = [[0.0, "#eceff2"], [0.5, "#7fb4df"], [1.0, "#3fb892"]]
+_TEXT = {"color": "#14171a"}
 
 
 def collective_steps(rehearsal: Rehearsal, milliseconds: int = 900) -> Any:
@@ -52,6 +54,7 @@ def _cells(rehearsal: Rehearsal, step: int) -> dict[str, Any]:
         "z": [[len(cell) for cell in row] for row in rows],
         "text": [[_label(cell, rehearsal.ranks) for cell in row] for row in rows],
         "texttemplate": "%{text}",
+        "textfont": _TEXT,
         "zmin": 0,
         "zmax": rehearsal.ranks,
         "colorscale": _SCALE,

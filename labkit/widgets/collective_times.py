@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil, floor, log10
 from typing import Any
 
 from labkit.hardware.units import show_bytes, show_rate, show_time
@@ -96,10 +97,12 @@ def _star(size: float, seconds: float) -> dict[str, Any]:
 
 
 def _times(traces: list[dict[str, Any]]) -> dict[str, Any]:
-    """Decades, with 2 and 5 between them where there are few."""
+    """Powers of ten, with 2 and 5 between them where there are few."""
     every = [seconds for trace in traces for seconds in trace["y"]]
-    few = max(every) < 300 * min(every)
-    return {"type": "log", "dtick": "D2" if few else 1, "tickformat": "~s", "ticksuffix": "s"}
+    steps = (1, 2, 5) if max(every) < 300 * min(every) else (1,)
+    decades = range(floor(log10(min(every))), ceil(log10(max(every))) + 1)
+    ticks = [step * 10.0**decade for decade in decades for step in steps]
+    return {"type": "log", "tickvals": ticks, "ticktext": [show_time(tick) for tick in ticks]}
 
 
 def _sizes(most: int) -> dict[str, Any]:

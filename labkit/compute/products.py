@@ -10,7 +10,6 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from labkit.compute.kernels.matmul import TILE
 from labkit.compute.model import ModelledTime, modelled_time
 from labkit.errors import LabkitError
 from labkit.hardware.catalog import gpu as catalogued
@@ -25,6 +24,7 @@ LIBRARY = {
     "library, int8 Tensor Cores": ("int8", 1, 4),
 }
 BY_HAND = "tiled kernel, fp32 lanes"
+_TILE = 16  # side of the tiles of labkit.compute.kernels.matmul.matmul_tiled
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Product(Record):
 
 def tiled_bytes(n: int) -> int:
     """Bytes that ``matmul_tiled`` fetches and stores for an n x n product, n a multiple of its tile."""
-    return 4 * (2 * n**3 // TILE + n**2)
+    return 4 * (2 * n**3 // _TILE + n**2)
 
 
 def modelled(card: str, n: int) -> list[Product]:
@@ -62,7 +62,7 @@ def modelled(card: str, n: int) -> list[Product]:
     for name, (precision, operand, result) in LIBRARY.items():
         ways.append((name, precision, float((2 * operand + result) * n**2)))
     return [
-        _product(name, n, modelled_time(2 * n**3, size, found, precision))
+        _product(name, found.name, n, modelled_time(2 * n**3, size, found, precision))
         for name, precision, size in ways
         if _has(found, precision)
     ]
@@ -76,8 +76,8 @@ def _has(card: Any, precision: str) -> bool:
     return True
 
 
-def _product(name: str, n: int, time_: ModelledTime) -> Product:
-    return Product(name, time_.gpu, n, time_.seconds, "modelled", time_.bound)
+def _product(name: str, card: str, n: int, time_: ModelledTime) -> Product:
+    return Product(name, card, n, time_.seconds, "modelled", time_.bound)
 
 
 def measured_on_gpu(n: int = 4096, repeats: int = 10) -> list[Product]:

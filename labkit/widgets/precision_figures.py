@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from labkit.compute.formats import Format
-from labkit.compute.products import Product
+from labkit.compute.products import BY_HAND, LIBRARY, Product
 from labkit.widgets import theme
 
 _PARTS = ("weights", "gradients", "optimizer", "activations")
@@ -37,8 +37,9 @@ def range_and_spacing(formats: Sequence[Format], int8_largest: float = 1.0) -> A
 def _staircase(form: Format, colour: str) -> dict[str, Any]:
     """From the smallest number to the largest: one point a power of two is enough."""
     powers = np.arange(np.log2(form.smallest), np.log2(form.largest))
-    sizes = [2.0**power for power in powers] + [form.largest]
-    return _curve(form.name, sizes, [form.spacing(size) / size for size in sizes], colour, "solid")
+    sizes = [2.0**power for power in powers]
+    spacings = [form.spacing(size) / size for size in sizes]
+    return _curve(form.name, [*sizes, form.largest], [*spacings, form.epsilon], colour, "solid")
 
 
 def _curve(name: str, x: Sequence[float], y: Sequence[float], colour: str, dash: str) -> dict[str, Any]:
@@ -62,6 +63,7 @@ def gradient_sizes(series: Mapping[str, Any], form: Format, title: str) -> Any:
         _histogram(name, values, colour)
         for (name, values), colour in zip(series.items(), theme.COLOURS, strict=False)
     ]
+    highest = max(max(trace["y"]) for trace in traces)
     marks = (
         (form.smallest / 2, f"{form.name}: zero below"),
         (form.smallest_normal, "full precision from here"),
@@ -69,7 +71,7 @@ def gradient_sizes(series: Mapping[str, Any], form: Format, title: str) -> Any:
     )
     layout = {
         "xaxis": theme.axis("size of a gradient, as a power of two", dtick=8, range=[-52, 20]),
-        "yaxis": theme.axis("share of the gradients", tickformat=".0%", rangemode="tozero"),
+        "yaxis": theme.axis("share of the gradients", tickformat=".0%", range=[0, 1.6 * highest]),
         "shapes": [_mark(float(np.log2(at))) for at, _ in marks],
         "annotations": [_said(float(np.log2(at)), text) for at, text in marks],
         "bargap": 0.05,
@@ -114,7 +116,8 @@ def _said(at: float, text: str) -> dict[str, Any]:
 
 def products(found: Sequence[Product]) -> Any:
     """Operations a second of each way to multiply, grouped by card, on a logarithmic axis."""
-    names = list(dict.fromkeys(one.name for one in found))
+    named = {one.name for one in found}
+    names = sorted(named, key=[BY_HAND, *LIBRARY, *named].index)
     cards = list(dict.fromkeys(one.card for one in found))
     traces = []
     for name, colour in zip(names, theme.COLOURS, strict=False):
@@ -151,7 +154,7 @@ def products(found: Sequence[Product]) -> Any:
 def losses(series: Mapping[str, Sequence[float]], title: str, over: int = 20) -> Any:
     """Loss against step, each point the mean of the last ``over`` steps."""
     traces = []
-    for (name, values), colour, dash in zip(series.items(), theme.COLOURS, _DASHES, strict=False):
+    for (name, values), (colour, dash, width) in zip(series.items(), _LINES, strict=False):
         smooth = np.convolve(values, np.ones(over) / over, "valid")
         traces.append(
             {
@@ -160,7 +163,7 @@ def losses(series: Mapping[str, Sequence[float]], title: str, over: int = 20) ->
                 "name": name,
                 "x": list(range(over, len(values) + 1)),
                 "y": smooth.tolist(),
-                "line": {"color": colour, "width": 3, "dash": dash},
+                "line": {"color": colour, "width": width, "dash": dash},
                 "hovertemplate": f"{name}, step %{{x}}: %{{y:.3f}}<extra></extra>",
             }
         )
@@ -171,7 +174,13 @@ def losses(series: Mapping[str, Sequence[float]], title: str, over: int = 20) ->
     return theme.figure(traces, layout, title, height=420)
 
 
-_DASHES = ("solid", "dash", "dot", "dashdot", "solid", "dash")
+# colour, dash, width: a line that lies on an earlier one is thinner and leaves gaps, so that both are seen
+_LINES = (
+    (theme.BLUE, "solid", 7),
+    (theme.ORANGE, "dash", 4),
+    (theme.RED, "dot", 3),
+    (theme.GREEN, "dashdot", 2),
+)
 
 
 def training_memory(found: Mapping[str, Any], title: str, capacity: float | None = None) -> Any:
@@ -193,9 +202,10 @@ def training_memory(found: Mapping[str, Any], title: str, capacity: float | None
         "barmode": "stack",
         "xaxis": theme.axis("GB a rank (modelled)", rangemode="tozero"),
         "yaxis": theme.axis("", autorange="reversed"),
-        "legend": {"orientation": "h", "x": 0, "y": -0.2, "yanchor": "top"},
+        "legend": {"orientation": "h", "x": 0, "y": -0.2, "yanchor": "top", "traceorder": "normal"},
     }
     if capacity is not None:
         layout["shapes"] = [_mark(capacity / 1e9)]
-        layout["annotations"] = [_said(capacity / 1e9, f"a card of {capacity / 1e9:g} GB")]
+        said = _said(capacity / 1e9, f"a card of {capacity / 1e9:g} GB")
+        layout["annotations"] = [{**said, "textangle": 0, "xanchor": "center", "yanchor": "bottom"}]
     return theme.figure(traces, layout, title, height=160 + 60 * len(found))

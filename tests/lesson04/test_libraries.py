@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -39,6 +42,12 @@ def test_no_product_is_faster_than_its_peak():
         assert "modelled" in repr(one)
 
 
+def test_the_model_does_not_load_the_emulator():
+    code = "import sys; from labkit.compute import products; products.modelled('T4', 64); "
+    code += "sys.exit('labkit.compute.emulator' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
 def test_small_products_are_bound_by_the_launch():
     assert {one.bound for one in products.modelled("A100", 64)} == {"launch"}
 
@@ -50,7 +59,7 @@ def test_both_ways_convolve_alike(n, k, require):
 
     x, kernel = torch.randn(n, dtype=torch.float64), torch.randn(k, dtype=torch.float64)
     wanted = np.convolve(x.numpy(), kernel.numpy())
-    assert np.allclose(convolving.by_conv(x, kernel).numpy(), wanted, atol=1e-9)
+    assert np.allclose(convolving.by_sums(x, kernel).numpy(), wanted, atol=1e-9)
     assert np.allclose(convolving.by_fft(x, kernel).numpy(), wanted, atol=1e-9)
 
 

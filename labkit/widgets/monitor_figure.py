@@ -55,11 +55,14 @@ def recording_figure(recording: Recording, everything: bool = False) -> Figure:
     figure = make_subplots(
         rows=len(panels), cols=1, shared_xaxes=True, vertical_spacing=0.05, row_heights=heights
     )
+    ranks: set[str] = set()  # that have their entry in the legend
     for row, (title, members) in enumerate(panels, start=1):
         for number, series in members:
             place = sum(one.group == series.group for one in recording.series[:number])
+            named = not _is_of_a_rank(series) or series.device not in ranks
+            ranks.add(series.device)
             figure.add_trace(
-                _trace(series, place, *_points(series, times, values[number], recording.interval)),
+                _trace(series, place, named, *_points(series, times, values[number], recording.interval)),
                 row=row,
                 col=1,
             )
@@ -90,7 +93,22 @@ def _panels(series: tuple[Series, ...], everything: bool) -> list[tuple[str, lis
             one.name if own else ""
         )  # numbers of one's own without a unit are of unlike kinds
         panels.setdefault((kind, own), []).append((number, one))
-    return [(kind or members[0][1].name, members) for (kind, _), members in panels.items()]
+    return [(_title(kind, members), members) for (kind, _), members in panels.items()]
+
+
+def _title(unit: str, members: list[tuple[int, Series]]) -> str:
+    """The unit; of a panel that shows one thing of all ranks, what it is as well."""
+    if not unit:
+        return members[0][1].name
+    series = [one for _, one in members]
+    ranks = bool(series) and all(_is_of_a_rank(one) and one.group == series[0].group for one in series)
+    what = series[0].name.replace(series[0].device, "").strip() if ranks else ""
+    return f"{what}<br>{unit}" if what else unit
+
+
+def _is_of_a_rank(series: Series) -> bool:
+    """A rank's lines have its colour in all panels, and one entry in the legend switches them all."""
+    return series.group.startswith("rank ") and series.device.startswith("Rank ")
 
 
 def _heading(recording: Recording) -> str:
@@ -122,21 +140,21 @@ def _points(
     ]
 
 
-def _trace(series: Series, place: int, times: list[float], values: list[float | None]) -> Any:
+def _trace(series: Series, place: int, named: bool, times: list[float], values: list[float | None]) -> Any:
     from plotly.graph_objects import Scatter
 
-    own = series.group == "own"
+    own, rank = series.group == "own", _is_of_a_rank(series)
     return Scatter(
         x=times,
         y=values,
-        name=series.label,
-        legendgroup=series.group if series.group == "cores" else series.key,
-        showlegend=series.group != "cores" or place == 0,  # one entry switches all cores
+        name=f"{series.device}, {series.provenance}" if rank else series.label,
+        legendgroup=series.device if rank else series.group if series.group == "cores" else series.key,
+        showlegend=named and (series.group != "cores" or place == 0),  # one entry switches all cores
         mode="lines+markers" if own else "lines",
         marker={"size": 4},
         line=_line(series, place),
         opacity=0.45 if series.group == "cores" else 1.0,
-        hovertemplate="%{y:.4g} " + series.unit,
+        hovertemplate=f"{series.name if rank else ''} %{{y:.4g}} {series.unit}".strip(),
     )
 
 

@@ -80,10 +80,10 @@ def scaling_view(
     layout = {
         "xaxis": theme.axis("workers", tickvals=counts, rangemode="tozero"),
         "yaxis": theme.axis("seconds", rangemode="tozero"),
-        "legend": {"orientation": "h", "x": 0, "y": -0.2, "yanchor": "top"},
-        "margin": {"l": 64, "r": 24, "t": 56, "b": 110},
+        "legend": {"orientation": "h", "x": 0, "y": 0, "yref": "container", "yanchor": "bottom"},
+        "margin": {"l": 64, "r": 24, "t": 56, "b": 190},  # room for a line each, where the page is narrow
     }
-    return theme.figure(traces, layout, "Time over workers: predicted (lines), measured (marks)", 430)
+    return theme.figure(traces, layout, "Time over workers: predicted (lines), measured (marks)", 520)
 
 
 def _curve(line: Mapping[int, float], name: str, colour: str, how: str) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -57,3 +59,20 @@ def test_they_differ_and_are_the_same_again() -> None:
     assert np.array_equal(one.samples()[1], again.samples()[1], equal_nan=True)
     assert {series.provenance for series in one.series} == {"modelled"}
     assert one.machine.startswith("modelled: 4 ")
+
+
+def test_a_rank_has_one_entry_in_the_legend_and_its_panels_say_what_they_show(
+    require: Callable[..., None],
+) -> None:
+    require("lab")
+    from labkit.widgets.monitor_figure import recording_figure
+
+    figure = recording_figure(spinning.recorded(3), everything=True)
+    ranks = [trace for trace in figure.data if trace.name.startswith("Rank 2")]
+    assert len(ranks) == 2
+    assert [trace.showlegend for trace in ranks] == [True, False]
+    assert {trace.legendgroup for trace in ranks} == {"Rank 2"}
+    assert len({trace.line.color for trace in ranks}) == 1
+    alone = recording_figure(spinning.recorded(3))
+    titles = [alone.layout[f"yaxis{number}"].title.text for number in ("", 2, 3)]
+    assert titles == ["%", "W", "computes<br>% of time"]

@@ -65,17 +65,23 @@ class Watch:
         return tuple(one.sentence for one in self._notices)
 
     def _devices(self) -> list[Device]:
+        """Those that are here, by what they did without a break: ranks of an earlier run are history."""
         values: dict[Series, list[float]] = defaultdict(list)
-        here = {series.device for series in self._seen[-1][1]}  # ranks that have ended are history
-        for _, known in self._seen:
+        samples: dict[str, int] = defaultdict(int)
+        here = {series.device for series in self._seen[-1][1]}
+        for _, known in reversed(self._seen):
+            here &= {series.device for series in known}
+            for name in here:
+                samples[name] += 1
             for series, value in known.items():
                 if series.device in here:
                     values[series].append(value)
         devices: dict[str, Device] = {}
         for series, found in values.items():
-            device = devices.setdefault(series.device, Device(series.device))
-            metric = series.key.rpartition(".")[2]
-            device.means[metric], device.series[metric] = sum(found) / len(found), series
+            if samples[series.device] >= FEWEST:
+                device = devices.setdefault(series.device, Device(series.device))
+                metric = series.key.rpartition(".")[2]
+                device.means[metric], device.series[metric] = sum(found) / len(found), series
         return list(devices.values())
 
 

@@ -93,6 +93,14 @@ def test_ranks_that_have_ended_are_history() -> None:
     assert watch.look(2.0, sample({})) == ()
 
 
+def test_the_next_run_is_not_blamed_for_the_last_one() -> None:
+    watch = Watch()
+    for number in range(6):
+        watch.look(number / 2, ranks((10, 88), (99, 0)))
+    watch.look(3.0, sample({}))
+    assert [watch.look(3.5 + number / 2, ranks((97, 1), (98, 0))) for number in range(5)] == [()] * 5
+
+
 def test_alike_devices_share_a_sentence() -> None:
     waiting = {"utilization": 100.0, "power": 140.0}
     (said,) = watched(sample(*[waiting] * 4))

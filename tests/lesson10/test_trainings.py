@@ -26,10 +26,10 @@ FEWER = {  # times fewer bytes than fp32: at least, at most
 
 @pytest.fixture(scope="module")
 def trained() -> dict[str, list[Training]]:
-    """All ways, 96 steps each, in one run of two ranks."""
+    """All ways, 72 steps each, in one run of two ranks."""
 
     def all_ways() -> list[Training]:
-        return [train(way, steps=96) for way in WAYS]
+        return [train(way, steps=72) for way in WAYS]
 
     results = labkit.ranks(2).run(all_ways, timeout=300)
     return {way: [rank[n] for rank in results] for n, way in enumerate(WAYS)}
@@ -64,7 +64,7 @@ def test_feedback_makes_the_difference(trained: dict[str, list[Training]], way: 
 def test_bytes_on_the_connections(trained: dict[str, list[Training]], way: str) -> None:
     full = trained["fp32"][1]  # rank 1 sends no weights at the start
     sent = [one[1].last.bytes_sent for one in (trained["fp32"], trained[way])]
-    assert 1 <= sent[0] / (96 * 4 * full.weights) < 1.05
+    assert 1 <= sent[0] / (72 * 4 * full.weights) < 1.05
     low, high = FEWER[way]
     assert low < sent[0] / sent[1] < high
     assert full.where == "this rank's TCP connections"

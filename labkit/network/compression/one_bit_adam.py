@@ -28,7 +28,7 @@ class OneBitAdam(torch.optim.Optimizer):
     Parameters
     ----------
     warm_up : int
-        Steps in full precision, at least 1. The paper takes 15 to 25 % of all steps.
+        Steps in full precision, at least 1; its authors took 15 % of all steps for BERT.
     lr, betas, eps
         As in Adam; both moments are corrected for their start at zero.
 

@@ -46,7 +46,6 @@ WAYS: dict[str, Maker] = {
     "top 1 %": _hooked(TopK),
     "top 1 %, no feedback": _hooked(lambda: TopK(feedback=False)),
     "sign": _hooked(Sign),
-    "sign, no feedback": _hooked(lambda: Sign(feedback=False)),
     "PowerSGD": _hooked(PowerSGD),
     "PowerSGD, no feedback": _hooked(lambda: PowerSGD(feedback=False)),
     "local SGD": _local,

@@ -33,9 +33,8 @@ def collective_bandwidth(report: BandwidthReport, link: str | float | None = Non
         "yaxis": theme.axis("bus bandwidth, bytes/s", type="log", dtick=1, exponentformat="SI"),
         **_limit(report, link),
     }
-    return theme.figure(
-        traces, layout, f"{report.where} (measured; dotted: alpha-beta model fitted)", height=520
-    )
+    how = "<br><span style='font-size:12px'>measured; dotted: alpha-beta model, fitted</span>"
+    return theme.figure(traces, layout, report.where + how, height=520)
 
 
 def _measured(report: BandwidthReport, colour: str, dashed: bool) -> dict[str, Any]:

@@ -39,7 +39,7 @@ def test_every_operation_ours_and_torchs_and_every_value_right(report: Any) -> N
         "all_to_all",
         "send_recv",
     }
-    assert all((operation, "torch") in kinds and len(kinds) == 13 for operation, _ in kinds)
+    assert all((operation, "torch") in kinds and len(kinds) == 14 for operation, _ in kinds)
     assert report.wrong == 0
     assert sorted({row.size_bytes for row in report.rows}) == [24, 50_004]  # whole elements on every rank
     assert all(0 < row.low <= row.seconds <= row.high for row in report.rows)
@@ -57,7 +57,7 @@ def test_bandwidths_as_nccl_tests_counts_them(report: Any, operation: str, facto
 
 def test_the_table_is_read_as_nccl_tests_output(report: Any) -> None:
     tests = [one for one in read(report.text()) if one.kind == "nccl_tests"]
-    assert [one.collective for one in tests][:4] == ["all_reduce", "all_reduce", "all_reduce", "all_gather"]
+    assert [one.collective for one in tests][:5] == [*["all_reduce"] * 4, "all_gather"]
     assert {one.collective for one in tests} >= {"alltoall", "sendrecv", "broadcast", "reduce_scatter"}
     assert all(one.failed is False and len(one.ranks) == 3 and not one.cut for one in tests)
     back = next(one for one in tests if one.collective == "broadcast").rows[-1]
@@ -98,7 +98,7 @@ def test_a_report_survives_json(report: Any) -> None:
     from labkit.network.benchmark import BandwidthReport
 
     assert BandwidthReport.from_dict(json.loads(json.dumps(report.to_dict()))) == report
-    assert repr(report) == "BandwidthReport(26 rows of 13 kinds, 3 ranks on gloo, measured)"
+    assert repr(report) == "BandwidthReport(28 rows of 14 kinds, 3 ranks on gloo, measured)"
     assert "halving-doubling" in report._repr_html_()
     with pytest.raises(LabkitError, match="no broadcast by ring in this report"):
         report.of("broadcast", "ring")
@@ -168,7 +168,7 @@ def test_the_figure_has_the_limit_of_the_link(report: Any, require: Callable[...
     figure = collective_bandwidth(report, link="1Gbit/s")
     assert figure.layout.shapes[0].y0 == pytest.approx(0.125e9)
     assert "1 Gbit/s" in figure.layout.annotations[0].text
-    assert len(figure.data) == 26
+    assert len(figure.data) == 28
     assert figure.data[0].name == "all_reduce, torch"
     assert "measured" in figure.layout.title.text
     assert "data sheet" in collective_bandwidth(report, link="nvlink4").layout.annotations[0].text

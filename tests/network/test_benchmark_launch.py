@@ -68,7 +68,7 @@ def test_processes_as_srun_starts_them_meet_without_a_port(
     assert [rank.returncode for rank in ranks] == [0, 0]
     assert said[1] == ""
     data = json.loads(said[0])
-    assert {row["implementation"] for row in data["rows"]} == {"torch", "ring", "halving-doubling"}
+    assert {row["implementation"] for row in data["rows"]} == {"torch", "ring", "tree", "halving-doubling"}
     assert all(row["wrong"] == 0 and row["ranks"] == 2 for row in data["rows"])
 
 

@@ -140,7 +140,7 @@ class NodesRun(run.Run):
             "--rdzv-backend=c10d",
             f"--rdzv-endpoint={self.handle.plan.address(host) if host else self.handle.plan.meeting}:{PORT}",
             f"--rdzv-id={self.handle.place.id}-{self.number}",
-            f"--rdzv-conf=is_host={int(node == host)},last_call_timeout=2,join_timeout=60,"
+            f"--rdzv-conf=is_host={int(node == host)},last_call_timeout=2,join_timeout=300,"
             f"read_timeout={_PATIENCE_S},keep_alive_interval=1,keep_alive_max_attempt=3",
             f"--local-addr={self.handle.plan.address(node)}",
             f"--max-restarts={self.restarts}",

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -205,9 +206,57 @@ def test_a_failing_rank_is_started_again_until_no_restart_is_left(
 
 def test_a_killed_first_node_takes_the_rendezvous_with_it(ring: Cluster, tmp_path: Path) -> None:
     thread = _when(tmp_path, 5, ring.kill, "n0")
-    with pytest.raises(RankError, match=r"Node n0 was killed .*\(n0 is the first node\)"):
+    with pytest.raises(RankError, match=r"Node n0 was killed .*\(n0 is the first node\).* topology='switch'"):
         ring.run(_train, str(tmp_path), 2000, restarts=2, min_nodes=1)
     thread.join()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("topology", ["switch", "tree"])
+def test_where_there_is_a_switch_a_run_goes_on_without_its_first_node(
+    make: Callable[..., Cluster], tmp_path: Path, capsys: pytest.CaptureFixture[str], topology: str
+) -> None:
+    cluster = make(3, topology, "1Gbit/s")
+    thread = _when(tmp_path, 5, cluster.kill, "n0")
+    results = cluster.run(_train, str(tmp_path), 40, restarts=5, min_nodes=2)
+    thread.join()
+    assert [world for _, world, _ in results] == [2, 2]
+    assert all(begin >= 4 for begin, _, _ in results)
+    assert "now 2 ranks: node n0 was killed" in capsys.readouterr().out
+    assert cluster.handle.processes(cluster.nodes) == {}
+
+
+@pytest.mark.slow
+def test_a_run_outlasts_a_link_that_is_cut_for_30_s(ring: Cluster, tmp_path: Path) -> None:
+    link = ring.link("n0", "n1")
+
+    def cut() -> None:
+        link.cut()
+        time.sleep(31)
+        link.heal()
+
+    thread = _when(tmp_path, 10, cut)
+    results = ring.run(_train, str(tmp_path), 40, timeout=110)
+    thread.join()
+    assert [(begin, world) for begin, world, _ in results] == [
+        (0, 3)
+    ] * 3  # the same ranks, from the beginning
+    assert results.seconds > 31
+    assert results.restarts == 0
+
+
+@pytest.mark.slow
+def test_a_link_that_stays_cut_ends_the_run_at_the_users_timeout_with_a_sentence(
+    ring: Cluster, tmp_path: Path
+) -> None:
+    thread = _when(tmp_path, 5, ring.link("n0", "n1").cut)
+    with pytest.raises(RankError) as caught:
+        ring.run(_train, str(tmp_path), 20000, timeout=40)
+    thread.join()
+    assert "did not all return within 40 s" in str(caught.value)
+    assert "in all_reduce" in str(caught.value)
+    assert str(caught.value).endswith("The link n0-n1 is cut.")
+    assert ring.handle.processes(ring.nodes) == {}
 
 
 def test_a_link_that_is_cut_for_a_while_only_delays(ring: Cluster, tmp_path: Path) -> None:

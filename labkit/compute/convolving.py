@@ -41,16 +41,18 @@ def crossover(n: int) -> int | None:
 
 
 def measured(n: int, taps: Sequence[int]) -> tuple[Curve, Curve]:
-    """Time n samples with each number of ``taps`` on this CPU, float32: directly by NumPy, by the FFT of torch."""
+    """Time n samples with each number of ``taps`` on this CPU, float32: directly by NumPy, by torch's FFT; one core."""
     import torch
 
     made = torch.Generator().manual_seed(0)
-    x = torch.randn(n, generator=made)
-    directly, transformed = [], []
-    for k in taps:
-        kernel = torch.randn(k, generator=made)
-        directly.append(_shortest(partial(by_sums, x, kernel)))
-        transformed.append(_shortest(partial(by_fft, x, kernel)))
+    x, kernels = torch.randn(n, generator=made), [torch.randn(k, generator=made) for k in taps]
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        directly = [_shortest(partial(by_sums, x, kernel)) for kernel in kernels]
+        transformed = [_shortest(partial(by_fft, x, kernel)) for kernel in kernels]
+    finally:
+        torch.set_num_threads(threads)
     return (
         Curve("directly", "measured", "this CPU, np.convolve", tuple(taps), tuple(directly)),
         Curve("by FFT", "measured", "this CPU, torch.fft", tuple(taps), tuple(transformed)),

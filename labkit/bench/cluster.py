@@ -10,19 +10,20 @@ import statistics
 import time
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-
 import labkit
 from labkit.bench import Figure
 from labkit.errors import LabkitError
 from labkit.network.cluster.machine import Cluster
 from labkit.network.collectives import ring_all_reduce
+from labkit.network.fabric.calibration import Calibration, calibrate
 from labkit.network.timing import median_seconds, ping_pong
 
 NODES = 8
 RATE = 125e6
 SIZE = 16 << 20
-_MESSAGES = [1 << power for power in range(18, 24)]  # 256 KiB to 8 MiB
+_MESSAGES = [
+    1 << power for power in range(20, 24)
+]  # 1 to 8 MiB, to which a first burst of 128 KiB matters little
 
 
 def figures(quick: bool) -> Iterable[Figure]:
@@ -35,10 +36,11 @@ def figures(quick: bool) -> Iterable[Figure]:
     yield Figure(
         "16 MiB all-reduce on 2 nodes at 1 Gbit/s", limit / torchs, "of limit", "at least", 0.9, detail
     )
-    alpha, beta = _fit(_MESSAGES, messages)
-    predicted = ring_all_reduce.cost(SIZE, 2, alpha, beta)
+    fitted = _fit(_MESSAGES, messages)
+    predicted = ring_all_reduce.cost(SIZE, 2, fitted.start_s, fitted.bandwidth)
     detail = (
-        f"predicted {1e3 * predicted:.1f} ms (alpha {1e6 * alpha:.0f} us, beta {beta / 1e6:.1f} MB/s), "
+        f"predicted {1e3 * predicted:.1f} ms "
+        f"(alpha {1e6 * fitted.start_s:.0f} us, beta {fitted.bandwidth / 1e6:.1f} MB/s), "
         f"measured {1e3 * own:.1f} ms"
     )
     error = 100 * abs(predicted - own) / own
@@ -64,15 +66,14 @@ def _up_figure(repeats: int) -> Figure:
     return Figure(f"{NODES} nodes up", statistics.median(seconds), "s", "at most", 2, detail)
 
 
-def _fit(sizes: Sequence[int], seconds: Sequence[float]) -> tuple[float, float]:
-    """Alpha (s) and beta (bytes/s): the line through the times, by least squares of the relative errors.
+def _fit(sizes: Sequence[int], seconds: Sequence[float]) -> Calibration:
+    """Start-up time and bandwidth of messages between the two nodes.
 
-    A shaped link lets its first burst through at once. Each message begins with one, which puts the line's
-    beginning below zero; a long transfer has one in all, so alpha is taken to be 0 then, and beta is kept.
+    A shaped link lets its first burst through at once. Each message begins with one, which would put the line's
+    beginning below zero; no constant is negative, so the start is 0 then.
     """
-    columns = np.stack([np.ones(len(sizes)), np.asarray(sizes, float)], axis=1) / np.asarray(seconds)[:, None]
-    alpha, slope = np.linalg.lstsq(columns, np.ones(len(sizes)), rcond=None)[0]
-    return max(0.0, float(alpha)), float(1 / slope)
+    pairs = list(zip(sizes, seconds, strict=True))
+    return calibrate(pairs, constants=("start", "bandwidth"), name="messages between two nodes")
 
 
 def _measure(sizes: Sequence[int], elements: int, repeats: int) -> tuple[float, float, list[float]]:

@@ -17,4 +17,4 @@ def test_a_links_first_burst_makes_it_little_faster() -> None:
     sizes = _MESSAGES
     fitted = _fit(sizes, [(size - 131072) / 1.2e8 for size in sizes])
     assert fitted.start_s == 0
-    assert fitted.bandwidth == pytest.approx(1.2e8, rel=0.06)
+    assert fitted.bandwidth == pytest.approx(1.2e8, rel=0.08)

@@ -107,7 +107,7 @@ def test_the_rank_that_raised_is_named() -> None:
 def test_whoever_learns_the_solution_chooses_right() -> None:
     answer = solved("06.choose")
     for learner in range(150):
-        table = cases.measured(np.random.default_rng(learner))
+        table = cases.drawn(np.random.default_rng(learner))
         held = table["held out"]
         for size in cases.decided(held):
             every = {name: cases.seconds(held, name, size) for name in held}

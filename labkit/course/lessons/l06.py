@@ -115,7 +115,7 @@ EXERCISES = (
         kind="core",
         minutes=20,
         task=(
-            "Write choose(tables, size): tables holds, by name, bytes and measured seconds of some all-reduces; return "
+            "Write choose(tables, size): tables holds, by name, bytes and seconds of some all-reduces; return "
             "the name that will be fastest for size bytes, and its seconds. Sizes are asked for that the tables leave "
             "out, also of published tables; seconds may be off by 20 %."
         ),

@@ -42,18 +42,18 @@ def shifts(table: None) -> Iterator[Call]:
         yield Call({"elements": elements, "ranks": ranks}, None)
 
 
-def measured(random: np.random.Generator) -> dict[str, Any]:
-    """Seconds of two all-reduces over some sizes, which scatter by about 2 %; half of the sizes are held out.
+def drawn(random: np.random.Generator) -> dict[str, Any]:
+    """Modelled seconds of two all-reduces, with 2 % of scatter; half of the sizes are held out.
 
     Drawn until the choice depends on the size.
     """
     while True:
-        every = _drawn(random)
+        every = _times(random)
         if len({faster(every, size) for size in decided(every)}) == 2:
             return {"tables": _rows(every, 0), "held out": _rows(every, 1)}
 
 
-def _drawn(random: np.random.Generator) -> Table:
+def _times(random: np.random.Generator) -> Table:
     ranks = int(random.choice([16, 32, 64]))
     alpha, rate = random.uniform(2e-6, 20e-6), random.uniform(5e9, 40e9)
     models = {
@@ -104,7 +104,7 @@ def decided(table: Table) -> list[float]:
 
 def given(random: np.random.Generator) -> Table:
     """What the learner sees of their own table."""
-    rows: Table = measured(random)["tables"]
+    rows: Table = drawn(random)["tables"]
     return rows
 
 
@@ -113,7 +113,7 @@ def choices(table: Table) -> Iterator[Call]:
 
     Of the published ones each is also asked for alone, where nothing is to be chosen.
     """
-    tables = [measured(seeds.generator("06.choose", who)) for who in (None, "first", "second")]
+    tables = [drawn(seeds.generator("06.choose", who)) for who in (None, "first", "second")]
     public = published_tables()
     tables += [
         {"tables": _rows(one, 0), "held out": _rows(one, 1)}

@@ -39,13 +39,15 @@ def choose(call: Call, returned: Any) -> Trouble:
     took = " and ".join(f"{one} {show_time(t)}" for one, t in every.items())
     off, seconds = abs(predicted / every[name] - 1), every[name]
     if off <= CLOSE and name != wanted:
-        return f"For {show_bytes(size)} you choose {name}; {took} were measured.", _choice_why(call, name)
+        return f"For {show_bytes(size)} you choose {name}; the rows held out say {took}.", _choice_why(
+            call, name
+        )
     if off <= CLOSE:
         return None
     way = "too much" if predicted > seconds else "too little"
     message = (
-        f"For {show_bytes(size)} by {name} you predict {_time(predicted)}, and {show_time(seconds)} were measured: "
-        f"{off:.0%} {way}, where {CLOSE:.0%} is allowed."
+        f"For {show_bytes(size)} by {name} you predict {_time(predicted)}, and the row held out says "
+        f"{show_time(seconds)}: {off:.0%} {way}, where {CLOSE:.0%} is allowed."
     )
     return message, _prediction_why(tables[name], size, float(predicted))
 

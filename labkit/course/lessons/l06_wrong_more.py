@@ -79,7 +79,7 @@ CHOOSE = (
         _CHOOSE,
         "the next smaller row",
         "failed",
-        "were measured",
+        "held out says",
         """
         def nearest(name):
             return max((n, t) for n, t in zip(*tables[name]) if n <= size)[1]

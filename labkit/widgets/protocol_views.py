@@ -26,7 +26,9 @@ def eager_rendezvous_view(found: EagerRendezvous) -> Any:
     ]
     layout = {
         "xaxis": theme.axis("size of the message", **_sizes(found.sizes)),
-        "yaxis": theme.axis("seconds, one way (measured)", type="log", exponentformat="SI", dtick=1),
+        "yaxis": theme.axis(
+            "one way (measured)", type="log", exponentformat="SI", minexponent=0, ticksuffix="s", dtick=1
+        ),
         **_marks(found),
     }
     return theme.figure(traces, layout, "One copy more, or one round trip more", height=460)
@@ -77,7 +79,7 @@ def _marks(found: EagerRendezvous) -> dict[str, Any]:
     words = [
         {
             "text": f"crossover {how}: {show_bytes(at or 0)}",
-            "x": log10(at or 1),
+            "x": log10(min(place or 1 for _, place, _, _ in seen)),  # left of both lines
             "y": height,
             "yref": "paper",
             "xanchor": "right",
@@ -108,7 +110,7 @@ def header_view(*shares: HeaderShare) -> Any:
     sizes = sorted({row.size for share in shares for row in share.rows})
     layout = {
         "xaxis": theme.axis("size of the message", **_sizes(sizes)),
-        "yaxis": theme.axis("headers, of all bytes on the interface", tickformat=".0%", range=[0, 1.02]),
+        "yaxis": theme.axis("share of headers", tickformat=".0%", range=[0, 1.02]),
         **_ROOM_BELOW,
     }
     return theme.figure(traces, layout, "What headers take")
@@ -174,6 +176,7 @@ def incast_view(found: Incast) -> Any:
         "y": [row.goodput for row in found.rows],
         "line": {"color": theme.BLUE, "width": 2},
         "marker": {"size": 9},
+        "yaxis": "y2",
         "hovertemplate": "%{x} senders: %{y:.3s}B/s<extra></extra>",
     }
     drops = {
@@ -181,21 +184,22 @@ def incast_view(found: Incast) -> Any:
         "name": "packets dropped",
         "x": senders,
         "y": [row.drops for row in found.rows],
-        "yaxis": "y2",
         "marker": {"color": theme.RED, "opacity": 0.35},
         "hovertemplate": "%{x} senders: %{y} dropped<extra></extra>",
     }
-    line = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": found.bandwidth, "y1": found.bandwidth}
+    line = {"type": "line", "xref": "paper", "yref": "y2", "x0": 0, "x1": 1}
+    line |= {"y0": found.bandwidth, "y1": found.bandwidth}
     layout = {
         "xaxis": theme.axis("senders at once", type="category"),
-        "yaxis": theme.axis("goodput, bytes/s", rangemode="tozero", exponentformat="SI"),
+        "yaxis": theme.axis("packets dropped", side="right", rangemode="tozero", showgrid=False),
+        # in front of the bars
         "yaxis2": theme.axis(
-            "packets dropped",
+            "goodput, bytes/s",
             overlaying="y",
-            side="right",
-            rangemode="tozero",
+            side="left",
             tickmode="auto",
-            showgrid=False,
+            rangemode="tozero",
+            exponentformat="SI",
         ),
         "shapes": [{**line, "line": {"color": theme.GREY, "dash": "dash", "width": 2}}],
         "annotations": [
@@ -205,6 +209,7 @@ def incast_view(found: Incast) -> Any:
                 "x": 0,
                 "xanchor": "left",
                 "y": found.bandwidth,
+                "yref": "y2",
                 "yanchor": "bottom",
                 "showarrow": False,
             }

@@ -111,7 +111,7 @@ def test_what_tc_is_told() -> None:
     told = shaping.command("eth0", Shape(125e6, 5e-3, 0.01), netem=True)
     assert told.endswith("netem limit 2083 delay 5000us loss 1% rate 1000000000bit")
     short = Shape(12.5e6, queue=32768)
-    assert shaping.command("eth0", short, netem=False).endswith("burst 12500 limit 32768")
+    assert shaping.command("eth0", short, netem=False).endswith("burst 3125 limit 32768")
     assert str(short) == "100 Mbit/s, queue 32 KiB"
     assert "bfifo limit 32768" in shaping.command("eth0", Shape(queue=32768), netem=False)
     assert "limit 22 delay" in shaping.command("eth0", Shape(12.5e6, 1e-6, queue=32768), netem=True)

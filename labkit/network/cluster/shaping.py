@@ -13,6 +13,7 @@ from labkit.errors import LabkitError
 from labkit.network.cluster.plan import Plan, Shape
 
 _BURST_S = 1e-3  # what may pass at once: a busy processor is late by that much, and the link loses nothing
+_SHORT_BURST_S = 0.25e-3  # where a queue is asked for
 _LEAST_BURST = 1 << 17  # packets of 64 KiB with all their headers, as TCP hands them down, are not cut up
 _QUEUE_S = 20e-3
 _LEAST_QUEUE = 1 << 20
@@ -33,7 +34,9 @@ def command(device: str, shape: Shape, netem: bool) -> str:
     if shape.bandwidth is None:
         return f"{head} pfifo limit 1000" if shape.queue is None else f"{head} bfifo limit {shape.queue}"
     rate = shape.bandwidth
-    burst = max(_LEAST_BURST if shape.queue is None else 2 * _PACKET, round(rate * _BURST_S))
+    burst = max(_LEAST_BURST, round(rate * _BURST_S))
+    if shape.queue is not None:
+        burst = max(2 * _PACKET, round(rate * _SHORT_BURST_S))
     limit = max(_LEAST_QUEUE, round(rate * _QUEUE_S)) if shape.queue is None else shape.queue
     return f"{head} tbf rate {round(8 * rate)}bit burst {burst} limit {limit}"
 

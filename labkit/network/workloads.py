@@ -33,12 +33,12 @@ class Picture:
         Bands of rows; the first ones are one row higher where it does not divide.
     """
 
-    width: int = 480
-    height: int = 360
+    width: int = 720
+    height: int = 540
     left: float = -2.1
     top: float = -1.3
-    step: float = 0.0045
-    limit: int = 800
+    step: float = 0.003
+    limit: int = 1500
     tiles: int = 24
 
     def rows(self, tile: int) -> slice:

@@ -166,7 +166,7 @@ EXERCISES = (
             ("server", "nodes", "size"),
             simulated.at_scale,
             simulated.judge_scale,
-            loads=("labkit.network.fabric.machine",),
+            loads=("labkit.course.lessons.l09_ready",),
         ),
         wrong=wrong_simulated.AT_SCALE,
         table=simulated.jobs,

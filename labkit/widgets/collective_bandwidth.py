@@ -33,8 +33,9 @@ def collective_bandwidth(report: BandwidthReport, link: str | float | None = Non
         "yaxis": theme.axis("bus bandwidth, bytes/s", type="log", dtick=1, exponentformat="SI"),
         **_limit(report, link),
     }
-    how = "<br><span style='font-size:12px'>measured; dotted: alpha-beta model, fitted</span>"
-    return theme.figure(traces, layout, report.where + how, height=520)
+    found = theme.figure(traces, layout, report.where, height=520)
+    found.layout.title.subtitle = {"text": "measured; dotted: alpha-beta model, fitted", "font": {"size": 12}}
+    return found
 
 
 def _measured(report: BandwidthReport, colour: str, dashed: bool) -> dict[str, Any]:

@@ -170,7 +170,7 @@ def test_the_figure_has_the_limit_of_the_link(report: Any, require: Callable[...
     assert "1 Gbit/s" in figure.layout.annotations[0].text
     assert len(figure.data) == 28
     assert figure.data[0].name == "all_reduce, torch"
-    assert "measured" in figure.layout.title.text
+    assert "measured" in figure.layout.title.subtitle.text
     assert "data sheet" in collective_bandwidth(report, link="nvlink4").layout.annotations[0].text
     assert "fastest send and receive" in collective_bandwidth(report).layout.annotations[0].text
 

@@ -10,6 +10,7 @@ from labkit.course.lessons import l06_record as record
 from labkit.course.lessons import l06_why as why
 from labkit.course.lessons import l06_wrong as wrong
 from labkit.course.lessons import l06_wrong_more as wrong_more
+from labkit.course.lessons import l06_wrong_trees as wrong_trees
 from labkit.course.lessons.l01_cases import claim_begun
 from labkit.course.recorded import RecordedCheck
 from labkit.course.registry import Exercise
@@ -84,7 +85,7 @@ EXERCISES = (
         plan=RecordedCheck(
             ("data", "root", "rank", "ranks"), cases.broadcasts, why.broadcast, record.broadcast
         ),
-        wrong=wrong.BROADCAST,
+        wrong=wrong_trees.BROADCAST,
     ),
     Exercise(
         name="06.deadlock",
@@ -106,7 +107,7 @@ EXERCISES = (
         ),
         praise="Nobody waits in a circle, and nobody waits in a queue.",
         plan=RecordedCheck(_ON_A_RING, cases.shifts, why.shift, record.shift),
-        wrong=wrong.SHIFT,
+        wrong=wrong_trees.SHIFT,
     ),
     Exercise(
         name="06.choose",

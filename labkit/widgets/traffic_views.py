@@ -10,6 +10,7 @@ from labkit.hardware.units import show_bytes, show_rate
 from labkit.widgets import theme
 
 Course = Sequence[tuple[float, float]]  # bytes sent so far, share recognised
+_NETWORKS = {"eth40": "Ethernet", "ib_edr": "InfiniBand"}
 _DASHES = ("solid", "dot", "dash", "dashdot")
 
 
@@ -36,7 +37,7 @@ def accuracy_over_bytes(courses: Mapping[str, Course], title: str) -> Any:
         "xaxis": theme.axis("bytes that a rank has sent (counted)", type="log", **_ticks(courses)),
         "yaxis": theme.axis("held-out digits recognised (%)"),
         "legend": {"orientation": "h", "x": 0, "y": -0.22, "yanchor": "top"},
-        "margin": {"l": 64, "r": 24, "t": 56, "b": 130},
+        "margin": {"l": 64, "r": 24, "t": 56, "b": 100},
     }
     return theme.figure(traces, layout, title, height=500)
 
@@ -69,10 +70,7 @@ def singular_values(values: Sequence[float], shape: tuple[int, int], title: str)
 
 def step_parts(rows: Sequence[Mapping[str, Any]], title: str) -> Any:
     """A bar for each row of a profile: where the milliseconds of one training step go."""
-    names = [
-        f"{one['network']}, {one['nodes']:g} x {one['gpus'] / one['nodes']:g} GPUs, batch {one['batch_per_gpu']:g}"
-        for one in rows
-    ]
+    names = [_row_name(one) for one in rows]
     parts = (
         ("forward", "forward_ms", theme.GREEN),
         ("backward", "backward_ms", theme.BLUE),
@@ -100,6 +98,13 @@ def step_parts(rows: Sequence[Mapping[str, Any]], title: str) -> Any:
     return theme.figure(traces, layout, title, height=140 + 28 * len(rows))
 
 
+def _row_name(row: Mapping[str, Any]) -> str:
+    network = _NETWORKS.get(row["network"], row["network"])
+    return (
+        f"{network}, {row['nodes']:g} x {row['gpus'] / row['nodes']:g} GPUs, batch {row['batch_per_gpu']:g}"
+    )
+
+
 def step_over_rate(
     measured: Mapping[str, Sequence[tuple[float, float]]], even: float | None, title: str
 ) -> Any:
@@ -111,8 +116,9 @@ def step_over_rate(
         line["text"] = [show_rate(rate, bits=True) for rate in rates]
         line["hovertemplate"] = "%{text}: %{y:.1f} ms a step<extra>" + way + "</extra>"
         traces.append(line)
-    rates = sorted({rate for points in measured.values() for rate, _ in points} | ({even} if even else set()))
-    ticks = {"tickvals": rates, "ticktext": [show_rate(rate, bits=True) for rate in rates]}
+    rates = sorted({rate for points in measured.values() for rate, _ in points})
+    said = [show_rate(rate, bits=True) for rate in rates]
+    ticks = {"tickvals": rates, "ticktext": said, "tickangle": 0}
     layout: dict[str, Any] = {
         "xaxis": theme.axis("rate of the link", type="log", **ticks),
         "yaxis": theme.axis("milliseconds a step (measured)", type="log"),

@@ -263,6 +263,40 @@ def test_the_same_hook_in_torchs_ddp_and_in_labkits(world: Any) -> None:
         torch.testing.assert_close(theirs, ours)
 
 
+def test_a_hook_of_torchs_own_works_in_labkits_data_parallel(world: Any) -> None:
+    def run() -> Any:
+        from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
+
+        from labkit.network import rank_context
+        from labkit.network.training import DataParallel
+
+        module = net()
+        model = DataParallel(module, 300)
+        buckets: list[Any] = []
+
+        def hook(state: Any, bucket: Any) -> Any:
+            shapes = [one.shape for one in bucket.gradients()]
+            buckets.append(
+                (bucket.index(), bucket.is_last(), shapes == [one.shape for one in bucket.parameters()])
+            )
+            return fp16_compress_hook(state, bucket)
+
+        model.register_comm_hook(None, hook)
+        model(batch(rank_context().rank, 2)).square().mean().backward()
+        return buckets, torch.cat(
+            [one.grad.reshape(-1) for one in module.parameters() if one.grad is not None]
+        )
+
+    (buckets, first), (_, second) = world(2).run(run)
+    assert buckets == [(0, False, True), (1, False, True), (2, True, True)]
+    assert torch.equal(first, second)
+    reference = net()
+    for rank in range(2):
+        (reference(batch(rank, 2)).square().mean() / 2).backward()
+    wanted = torch.cat([one.grad.reshape(-1) for one in reference.parameters() if one.grad is not None])
+    torch.testing.assert_close(first, wanted, rtol=1e-2, atol=1e-4)
+
+
 def test_torchs_own_collectives_carry_it_as_well(world: Any) -> None:
     def differences() -> list[float]:
         from labkit.network import rank_context

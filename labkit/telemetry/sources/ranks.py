@@ -24,7 +24,7 @@ _SHORTEST_S = 0.05  # of computing, on average, before imbalance means something
 _IMBALANCE = Series(
     "ranks.imbalance",
     "Imbalance",
-    "busiest / mean",
+    "max/mean",
     "measured",
     "rank imbalance",
     of="1 is even, the number of ranks is the worst",

@@ -46,15 +46,23 @@ class Owner:
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
-        limit = time.monotonic() + 40
+        try:
+            self._wait_until_busy(folder)
+        except BaseException:
+            self.process.kill()
+            raise
+        self.family = psutil.Process(self.process.pid).children(recursive=True)
+        # keeper, server, the store of the rendezvous, two agents, two stand-ins, two ranks, two helpers
+        assert len(self.family) >= 11
+        self.place = state.Place(state.folder() / f"{self.name}-{self.process.pid}")
+        self.keeper = self.place.read()["keeper"]
+
+    def _wait_until_busy(self, folder: Path) -> None:
+        limit = time.monotonic() + 90
         while not all((folder / f"ready-{rank}").exists() for rank in range(2)):
             assert self.process.poll() is None, self.process.stderr.read()  # type: ignore[union-attr]
             assert time.monotonic() < limit
             time.sleep(0.05)
-        self.family = psutil.Process(self.process.pid).children(recursive=True)
-        assert len(self.family) >= 10  # keeper, server, two agents, two stand-ins, two ranks, two helpers
-        self.place = state.Place(state.folder() / f"{self.name}-{self.process.pid}")
-        self.keeper = self.place.read()["keeper"]
 
     def networks(self) -> set[int]:
         return {os.stat(f"/proc/{one.pid}/ns/net").st_ino for one in self.family} - {

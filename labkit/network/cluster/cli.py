@@ -72,6 +72,7 @@ def _add_link(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--bandwidth")
     parser.add_argument("--latency")
     parser.add_argument("--loss")
+    parser.add_argument("--queue", help="bytes that wait at most, such as 64KiB")
     parser.add_argument("--cut", action="store_true")
     parser.add_argument("--heal", action="store_true")
     parser.set_defaults(action=_link)
@@ -143,7 +144,7 @@ def _link(options: argparse.Namespace) -> int:
 
     cluster = Cluster(handle.attach(options.name))
     link = cluster.link(options.first, options.second)
-    names = ("bandwidth", "latency", "loss")
+    names = ("bandwidth", "latency", "loss", "queue")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     if given:
         link.set(**given)

@@ -149,11 +149,12 @@ def _drift(same_start: bool, averaged: bool, steps: int, batch: int, lr: float) 
     for x, y in digit_batches(steps, batch):
         mine = slice(world.rank, None, world.world_size)
         slopes = torch.autograd.grad(F.cross_entropy(model(x[mine]), y[mine]), weights)
-        for one, slope in zip(weights, slopes, strict=True):
-            if averaged:
-                world.all_reduce(slope)
-                slope /= world.world_size
-            one.data -= lr * slope
+        slope = torch.cat([one.reshape(-1) for one in slopes])
+        if averaged:
+            world.all_reduce(slope)
+            slope /= world.world_size
+        for one, piece in zip(weights, slope.split([one.numel() for one in weights]), strict=True):
+            one.data -= lr * piece.view_as(one)
         distances.append(_distance(world, weights))
     return distances, accuracy(model)
 
@@ -222,7 +223,7 @@ def _silent() -> Iterator[None]:
         os.close(nowhere)
 
 
-def step_costs(steps: int = 8) -> dict[str, float]:
+def step_costs(steps: int = 5) -> dict[str, float]:
     """Seconds of the fastest step of the Transformer, by what DDP is told; and of walking its graph once."""
     torch_ddp = nn.parallel.DistributedDataParallel
     ways: dict[str, Callable[[], nn.Module]] = {

@@ -92,9 +92,9 @@ def measure_steps(
     times, losses = [], []
     wire, payload = 0, 0
     for step in range(steps):
+        dist.barrier()
         if step == 1:
             wire, payload = _wire(), sum(here.sent.values())
-        dist.barrier()
         began = time.perf_counter()
         value = loss(wrapped, step)
         optimizer.zero_grad()

@@ -21,7 +21,7 @@ from labkit.widgets import theme
 from labkit.widgets.fabric_layout import Places, places, strokes
 
 MOST_LINKS = 6_000
-MOST_NAMES = 36  # side by side; more would run into each other
+MOST_NAMES = 24  # side by side; more would run into each other in a narrow window
 # Grey for idle, then by lightness and hue from cool to hot.
 HEAT = ("rgba(128,132,138,0.35)", "#7fb2e0", "#3f8fd2", "#8c7bc9", "#e0812a", "#d9534f")
 STEPS = ("idle", "up to 20 %", "up to 40 %", "up to 60 %", "up to 80 %", "up to 100 % busy")
@@ -77,7 +77,7 @@ def scaling(results: Mapping[str, Sequence[CollectiveResult]], what: str = "bus_
         for (name, line), colour in zip(results.items(), _colours(len(results)), strict=True)
     ]
     ticks = sorted({result.ranks for line in results.values() for result in line})
-    scale = {"type": "log", "exponentformat": "SI", "ticksuffix": units[what]}
+    scale = {"type": "log", "dtick": "D2", "exponentformat": "SI", "ticksuffix": units[what]}
     layout = {
         "xaxis": theme.axis("ranks", type="log", tickvals=ticks, ticktext=[str(ranks) for ranks in ticks]),
         "yaxis": theme.axis(f"{what.replace('_', ' ')}, modelled", **scale),

@@ -70,9 +70,9 @@ def test_every_shape_can_be_drawn_without_two_nodes_in_one_place(views, name):
 
 
 def test_names_stand_where_there_is_room(views):
-    few, many = (labkit.fabric("leaf-spine", racks=racks, hosts=8) for racks in (4, 8))
+    few, many = (labkit.fabric("leaf-spine", racks=racks, hosts=8) for racks in (3, 8))
     shown = [[text for text in by_name(views.topology(made))["gpu"].text if text] for made in (few, many)]
-    assert [len(names) for names in shown] == [32, 0]
+    assert [len(names) for names in shown] == [24, 0]
     switches = by_name(views.topology(many))["switch"]
     assert dict(zip(switches.text, switches.textposition, strict=True))["leaf3"] == "middle right"
     assert by_name(views.topology(many))["gpu"].customdata[63] == "g63"  # the pointer tells all names

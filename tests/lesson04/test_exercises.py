@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -102,3 +105,8 @@ def test_tables_differ_from_learner_to_learner(monkeypatch):
         monkeypatch.setenv("LABKIT_LEARNER", who)
         jobs.add(str(labkit.exercise("04.memory").data()))
     assert len(jobs) == 3
+
+
+def test_exercises_are_listed_without_loading_torch():
+    code = "import sys, labkit; labkit.exercises('04'); labkit.lesson('04'); sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

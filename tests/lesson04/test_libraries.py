@@ -97,3 +97,12 @@ def test_on_a_gpu_tensor_cores_beat_the_lanes():
     found = {one.name: one for one in products.measured_on_gpu(4096)}
     assert set(found) == {"library, fp32", "library, tf32", "library, fp16", "library, bf16"}
     assert found["library, fp16"].flops_per_s > found["library, fp32"].flops_per_s
+
+
+def test_no_peak_of_the_catalogue_counts_sparsity():
+    """A doubled entry would break the steps between neighbouring precisions, which are the same on every card."""
+    for card in labkit.hardware.catalog.gpus():
+        for below, above in (("tf32_TFLOPS", "fp16_tensor_TFLOPS"), ("fp16_tensor_TFLOPS", "fp8_TFLOPS")):
+            slower, faster = getattr(card, below), getattr(card, above)
+            if slower and faster:
+                assert faster / slower == pytest.approx(2, rel=0.03), card.id

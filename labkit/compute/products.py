@@ -29,7 +29,8 @@ _TILE = 16  # side of the tiles of labkit.compute.kernels.matmul.matmul_tiled
 
 @dataclass(frozen=True)
 class Product(Record):
-    """One way to multiply two n x n matrices on one card. ``how`` is ``"modelled"`` or ``"measured"``."""
+    """One way to multiply two n x n matrices on one card. ``how`` is ``"modelled"`` or ``"measured"``; ``bound`` is
+    what limits a modelled one."""
 
     name: str
     card: str
@@ -44,10 +45,8 @@ class Product(Record):
         return 2 * self.n**3 / self.seconds
 
     def __repr__(self) -> str:
-        return (
-            f"{self.name} on {self.card}: {self.flops_per_s / 1e12:.1f} T operations/s "
-            f"({self.how}, bound by {self.bound})"
-        )
+        limit = f", bound by {self.bound}" if self.bound else ""
+        return f"{self.name} on {self.card}: {self.flops_per_s / 1e12:.1f} T operations/s ({self.how}{limit})"
 
 
 def tiled_bytes(n: int) -> int:
@@ -99,7 +98,7 @@ def measured_on_gpu(n: int = 4096, repeats: int = 10) -> list[Product]:
             torch.backends.cuda.matmul.allow_tf32 = tf32
             a, b = (torch.randn(n, n, device="cuda", dtype=dtype) for _ in range(2))
             seconds = min(_timed(torch, a, b) for _ in range(repeats + 1))
-            found.append(Product(f"library, {name}", card, n, seconds, "measured", "what it measured"))
+            found.append(Product(f"library, {name}", card, n, seconds, "measured", ""))
     finally:
         torch.backends.cuda.matmul.allow_tf32 = before
     return found

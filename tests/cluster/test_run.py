@@ -102,6 +102,7 @@ def test_the_first_failure_is_told_with_its_line_and_what_the_others_did(ring: C
     assert ring.run(int) == [0, 0, 0]
 
 
+@pytest.mark.slow
 def test_a_deadlock_is_told_at_the_users_timeout(ring: Cluster) -> None:
     def mismatched() -> None:
         import torch
@@ -110,8 +111,8 @@ def test_a_deadlock_is_told_at_the_users_timeout(ring: Cluster) -> None:
         dist.barrier()
         (dist.all_reduce if dist.get_rank() else dist.recv)(torch.ones(3))
 
-    with pytest.raises(RankError, match=r"did not all return within 2\.5 s") as caught:
-        ring.run(mismatched, timeout=2.5)
+    with pytest.raises(RankError, match=r"did not all return within 10 s") as caught:
+        ring.run(mismatched, timeout=10)
     assert caught.value.kind == "timeout"
     assert "Rank 0 was in recv" in str(caught.value)
 
@@ -146,7 +147,7 @@ def _when(folder: Path, step: int, action: object, *args: object) -> threading.T
     """Do something once a training has come so far."""
 
     def wait() -> None:
-        limit = time.monotonic() + 40
+        limit = time.monotonic() + 100
         note = folder / "step"
         while time.monotonic() < limit:
             if note.exists() and int(note.read_text() or 0) >= step:

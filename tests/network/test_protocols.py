@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import socket
 import sys
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from labkit.errors import LabkitError
 from labkit.hardware.catalog import latency, link
 from labkit.network import protocols
+from labkit.network.benchmark.report import BandwidthReport, Row
 from labkit.network.protocols import gpudirect, gpudirect_nccl, pair
 from labkit.network.protocols.channel import Channel, Counts
 from labkit.network.protocols.headers import derived
@@ -286,7 +288,18 @@ def test_a_message_between_gpus_is_modelled_from_the_catalogue() -> None:
         protocols.gpu_message(1, "pigeon")
 
 
-def test_gpudirect_is_compared_by_two_runs_of_nccl(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_two_runs_printed_is_read() -> None:
+    row = Row("send_recv", "torch", 1 << 20, 4, "float32", 2, 1e-4, 9e-5, 2e-4, 20, 0, True)
+    report = BandwidthReport(2, "nccl", "a test", (row,))
+    printed = "a warning\n" + json.dumps(report.to_dict()) + "\n"
+    runs = gpudirect_nccl.GpuDirectRuns(gpudirect_nccl.read(printed), report)
+    assert runs.gpudirect == report
+    assert "1 MiB: 10.49 GB/s against 10.49 GB/s" in repr(runs)
+    assert runs.to_dict()["staged"]["backend"] == "nccl"
+    assert gpudirect_nccl.LEVELS == {"gpudirect": "SYS", "staged": "LOC"}
+
+
+def test_gpudirect_is_compared_by_two_runs_of_nccl() -> None:
     words = gpudirect_nccl.command("node0:29400", nodes=2)
     assert {"--nnodes=2", "--nproc-per-node=1", "--rdzv-endpoint=node0:29400", "send_recv"} < set(words)
     if gpudirect.rdma().devices:

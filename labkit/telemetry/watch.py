@@ -18,6 +18,7 @@ BUSY, WAITING = 90.0, 0.4  # per cent busy; share of the power limit below which
 FULL = 95.0  # per cent of a memory
 NEAR = 5.0  # degrees below the temperature at which a GPU slows down
 UNEVEN = 40.0  # per cent between the most and the least busy GPU
+RANK = "Rank "  # how the names of ranks begin
 HALF = 50.0  # per cent of the samples
 
 
@@ -65,12 +66,13 @@ class Watch:
         return tuple(one.sentence for one in self._notices)
 
     def _devices(self) -> list[Device]:
-        """Those that are here, by what they did without a break: ranks of an earlier run are history."""
+        """Those that are here; of ranks only what they did without a break, since an earlier run is history."""
         values: dict[Series, list[float]] = defaultdict(list)
         samples: dict[str, int] = defaultdict(int)
         here = {series.device for series in self._seen[-1][1]}
         for _, known in reversed(self._seen):
-            here &= {series.device for series in known}
+            present = {series.device for series in known}
+            here = {name for name in here if name in present or not name.startswith(RANK)}
             for name in here:
                 samples[name] += 1
             for series, value in known.items():
@@ -153,9 +155,9 @@ def _waited_for(ranks: list[Device]) -> Iterator[Notice]:
     idle = [rank for rank in ranks if rank.means["wait"] >= UNEVEN <= computes - rank.means["compute"]]
     if idle:
         waits = max(rank.means["wait"] for rank in idle)
-        whom = ", ".join(rank.name.removeprefix("Rank ") for rank in idle)
+        whom = ", ".join(rank.name.removeprefix(RANK) for rank in idle)
         who = f"Ranks {whom} wait up to" if len(idle) > 1 else f"Rank {whom} waits"
-        busy = slow.name.removeprefix("Rank ")
+        busy = slow.name.removeprefix(RANK)
         sentence = f"{who} {waits:.0f} % of the time for rank {busy}, which computes {computes:.0f} % of it"
         yield Notice("imbalance", (slow.name, *(rank.name for rank in idle)), sentence)
 

@@ -101,6 +101,15 @@ def test_the_next_run_is_not_blamed_for_the_last_one() -> None:
     assert [watch.look(3.5 + number / 2, ranks((97, 1), (98, 0))) for number in range(5)] == [()] * 5
 
 
+def test_a_gpu_that_is_not_read_for_a_moment_stays_under_watch() -> None:
+    watch = Watch()
+    hot = sample({"temperature": 84.0})
+    for number in range(6):
+        watch.look(number / 2, hot)
+    watch.look(3.0, [Reading(reading.series, None, "too slow") for reading in hot])
+    assert watch.look(3.5, hot)[0].startswith("GPU 0: at 84 °C")
+
+
 def test_alike_devices_share_a_sentence() -> None:
     waiting = {"utilization": 100.0, "power": 140.0}
     (said,) = watched(sample(*[waiting] * 4))

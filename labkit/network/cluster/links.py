@@ -52,7 +52,11 @@ class Link:
         return self._change(**new)
 
     def cut(self) -> Link:
-        """Nothing gets through from now on; nobody is told."""
+        """Nothing gets through from now on; nobody is told.
+
+        A run that needs the link stands still, as TCP tries again and again, and goes on when it is healed; when
+        it is not, the run ends at its timeout, and the error names the link.
+        """
         return self._change(cut=True)
 
     def heal(self) -> Link:

@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 _TASKS = {
-    "copies": "labkit.network.protocols.copies",
+    "copies": "labkit.network.protocols.movers",
     "eager_rendezvous": "labkit.network.protocols.message_times",
     "headers": "labkit.network.protocols.headers",
     "incast": "labkit.network.protocols.many_to_one",

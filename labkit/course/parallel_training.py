@@ -84,7 +84,7 @@ def prose_loss(model: nn.Module, step: int) -> torch.Tensor:
 def overlap_with(overlapped: Callable[..., Any], bucket_bytes: int = 64 * 1024, steps: int = 2) -> float:
     """Backward passes of the Transformer with ``overlapped(world, parameters, bucket_bytes)``; the last loss."""
     model = writer()
-    finish = overlapped(World(), list(model.parameters()), bucket_bytes)
+    finish = overlapped(World(), list(model.parameters()), bucket_bytes) or _nothing  # as yet unwritten
     loss = torch.zeros(())
     for step in range(steps):
         model.zero_grad()
@@ -92,6 +92,10 @@ def overlap_with(overlapped: Callable[..., Any], bucket_bytes: int = 64 * 1024, 
         loss.backward()
         finish()
     return float(loss.detach())
+
+
+def _nothing() -> None:
+    """Until the learner's function returns another one."""
 
 
 def accumulate_with(
@@ -127,7 +131,7 @@ class Skipping(nn.Module):
 def unused_with(unused: Callable[..., Any]) -> list[str]:
     """``unused(output, parameters)`` for a Transformer that leaves its last layer out."""
     model = Skipping()
-    return list(unused(model(prose(0)[0]), dict(model.named_parameters())))
+    return list(unused(model(prose(0)[0]), dict(model.named_parameters())) or ())
 
 
 def drifting(steps: int = 60, batch: int = 64, lr: float = 0.2) -> dict[str, tuple[list[float], float]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from statistics import median
 from typing import Any
 
 from labkit.hardware.units import parse, show_bytes, show_time
@@ -62,6 +63,12 @@ class Training:
         """Between the first point and the last; without what is sent at the start."""
         first = self.points[0]
         return (self.last.bytes_sent - first.bytes_sent) / (self.last.steps - first.steps)
+
+    @property
+    def step_seconds(self) -> float:
+        """Median time of a step, from point to point; the first steps, which warm up, are left out."""
+        pairs = zip(self.points, self.points[1:], strict=False)
+        return median((b.seconds - a.seconds) / (b.steps - a.steps) for a, b in pairs)
 
     def to_dict(self) -> dict[str, Any]:
         return {"label": "measured", **asdict(self)}

@@ -74,7 +74,8 @@ def across(sent: Mapping[str, float], limit: float, title: str) -> Any:
             "y": names,
             "x": list(sent.values()),
             "text": [show_bytes(value) for value in sent.values()],
-            "textposition": "auto",
+            "textposition": "inside",
+            "insidetextanchor": "start",
             "marker": {"color": [theme.COLOURS[n % len(theme.COLOURS)] for n in range(len(names))]},
             "hovertemplate": "%{y}: %{text}<extra>counted</extra>",
         }
@@ -136,7 +137,9 @@ def failures(nodes: Sequence[int], node_mtbf: str, checkpoint: str, restart: str
             overlaying="y",
             side="right",
             tickformat=".0%",
-            range=[0, 1.03],
+            range=[0, 1.02],
+            tickmode="array",  # by itself an axis that lies over another takes that one's ticks
+            tickvals=_SHARES,
             showgrid=False,
         ),
         "legend": {**_BELOW, "orientation": "v"},

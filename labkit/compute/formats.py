@@ -55,7 +55,9 @@ class Format(Record):
         return 2.0**-self.fraction_bits
 
     def spacing(self, value: float) -> float:
-        """From ``value`` to its neighbour of larger magnitude, inside the format's range."""
+        """From ``value`` to its neighbour of larger magnitude, inside the format's range; from 0 it is `smallest`."""
+        if not value:
+            return self.smallest
         exponent = max(int(np.frexp(abs(value))[1]) - 1, self.lowest_exponent)
         return 2.0 ** (exponent - self.fraction_bits)
 

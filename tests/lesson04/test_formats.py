@@ -57,6 +57,7 @@ def test_a_format_says_where_it_ends(name):
     assert rounded(form.largest, name) == np.float32(form.largest)
     assert rounded(1 + form.spacing(1), name) == np.float32(1 + form.epsilon)
     assert rounded(1 + form.epsilon / 2, name) == 1
+    assert form.spacing(0) == form.smallest
     assert form.to_dict()["smallest_normal"] == form.smallest_normal
 
 

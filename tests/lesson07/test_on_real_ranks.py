@@ -75,6 +75,17 @@ def test_drift_and_bytes_of_the_lesson(world: World) -> None:
         assert 0 < one["sent"] < 0.05 * one["whole table"]
 
 
+def test_the_text_is_prepared_once_and_not_in_every_step(world: World) -> None:
+    def prepared() -> int:
+        from labkit.course import parallel_training as lab
+
+        for step in range(3):
+            lab.prose(step)
+        return lab._manual.cache_info().misses
+
+    assert world(1).run(prepared)[0] == 1
+
+
 def test_the_first_bucket_leaves_early_and_the_last_pass_can_be_cut_out(world: World) -> None:
     from labkit.course import parallel_training as lab
 

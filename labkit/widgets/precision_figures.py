@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -67,7 +68,7 @@ def gradient_sizes(series: Mapping[str, Any], form: Format, title: str) -> Any:
     marks = (
         (form.smallest / 2, f"{form.name}: zero below"),
         (form.smallest_normal, "full precision from here"),
-        (form.largest, "infinity"),
+        (form.largest, "infinity" if form.has_infinity else "NaN"),
     )
     layout = {
         "xaxis": theme.axis("size of a gradient, as a power of two", dtick=8, range=[-52, 20]),
@@ -120,7 +121,7 @@ def products(found: Sequence[Product]) -> Any:
     names = sorted(named, key=[BY_HAND, *LIBRARY, *named].index)
     cards = list(dict.fromkeys(one.card for one in found))
     traces = []
-    for name, colour in zip(names, theme.COLOURS, strict=False):
+    for name, colour in zip(names, itertools.cycle(theme.COLOURS), strict=False):
         own = {one.card: one for one in found if one.name == name}
         traces.append(
             {

@@ -83,6 +83,24 @@ def test_bars_of_products_leave_gaps_where_a_card_lacks_a_precision():
     assert "modelled" in figure.layout.title.text
 
 
+def test_every_product_has_a_bar_however_many_there_are():
+    found = products.modelled("H100", 2048)
+    found += [
+        products.Product(f"library, {name}", "here", 2048, 1.0, "measured", "") for name in ("fp32", "bf16")
+    ]
+    figure = precision_figures.products(found)
+    assert {bar.name for bar in figure.data} == {one.name for one in found}
+
+
+def test_beyond_the_largest_number_is_what_the_format_has():
+    def words(name: str) -> list[str]:
+        figure = precision_figures.gradient_sizes({"g": np.array([1.0])}, FORMATS[name], "title")
+        return [one.text for one in figure.layout.annotations]
+
+    assert words("fp8_e5m2")[-1] == "infinity"
+    assert words("fp8_e4m3")[-1] == "NaN"
+
+
 def test_losses_are_smoothed_and_memory_is_stacked():
     figure = precision_figures.losses({"a": [4.0] * 10 + [2.0] * 10}, "title", over=10)
     assert figure.data[0].y[0] == pytest.approx(4)

@@ -24,7 +24,7 @@ def solved(name: str) -> Any:
 
 
 def library_ring(data: np.ndarray, rank: int, ranks: int) -> None:
-    ring_reduce_scatter(data)
+    ring_reduce_scatter.__wrapped__(data)  # its text alone, as if the answer had it
 
 
 @pytest.mark.parametrize("elements", [0, 1, 5, 8, 23])
@@ -54,7 +54,7 @@ def test_a_byte_too_many_is_seen() -> None:
     """The last chunk goes once more round than it has to."""
 
     def one_more(data: np.ndarray, rank: int, ranks: int) -> None:
-        ring_reduce_scatter(data)
+        library_ring(data, rank, ranks)
         if rank == 0:
             send(data[:1], 1)
         elif rank == 1:
@@ -158,3 +158,48 @@ def test_own_chunks_only() -> None:
     assert list(data[mine]) == [3, 4, 5]
     assert np.isnan(np.delete(data, range(3, 6))).all()
     assert list(record.own_chunk(4, 3, 4, "int64")) == [-1, -1, -1, 3]
+
+
+REDUCED = Call({"elements": 8, "ranks": 4, "dtype": "float64"}, None)
+SENT = Call({"elements": 8, "ranks": 4, "root": 0, "dtype": "float64"}, None)
+
+
+def test_a_ready_made_collective_is_no_answer() -> None:
+    made = record.reduction(lambda data, rank, ranks: ring_reduce_scatter(data))(8, 4, "float64")
+    message, hint = why.reduce_scatter(REDUCED, made) or ("", "")
+    assert message == "A ready-made reduce_scatter of labkit.network sends the messages here."
+    assert hint == "the task is to write it, with send, recv and exchange."
+
+
+def test_values_that_no_message_brought_are_no_answer() -> None:
+    def broadcast(data: np.ndarray, root: int, rank: int, ranks: int) -> None:
+        data[:] = np.arange(len(data))
+
+    def all_reduce(data: np.ndarray, rank: int, ranks: int) -> None:
+        data[:] = data / 10**rank * 1111
+
+    def shift(data: np.ndarray, rank: int, ranks: int) -> np.ndarray:
+        return data / 10 if rank else data * 10 ** (ranks - 1)
+
+    message, _ = why.broadcast(SENT, record.broadcast(broadcast)(8, 4, 0, "float64")) or ("", "")
+    assert message == "The values are right, but 4 ranks sent 0 messages, and cannot do with fewer than 3."
+    message, _ = why.all_reduce(REDUCED, record.reduction(all_reduce)(8, 4, "float64")) or ("", "")
+    assert message.endswith("cannot do with fewer than 6.")
+    message, _ = why.shift(Call({"elements": 8, "ranks": 4}, None), record.shift(shift)(8, 4)) or ("", "")
+    assert message.endswith("cannot do with fewer than 4.")
+
+
+def test_a_world_of_one_gets_a_copy() -> None:
+    given = record.shift(lambda data, rank, ranks: data)(5, 1)
+    message, _ = why.shift(Call({"elements": 5, "ranks": 1}, None), given) or ("", "")
+    assert message == "Rank 0 returns data itself."
+    copied = record.shift(lambda data, rank, ranks: data.copy())(5, 1)
+    assert why.shift(Call({"elements": 5, "ranks": 1}, None), copied) is None
+
+
+def test_a_line_on_logarithmic_axes_is_told_apart() -> None:
+    n, t = [8.0, 128.0, 2048.0], [1e-5, 2e-5, 9e-5]
+    value = float(np.exp(np.interp(np.log(512), np.log(n), np.log(t))))
+    assert choice._prediction_why([n, t], 512, value).endswith(
+        "a line on logarithmic axes cuts the bend; fit a law."
+    )

@@ -87,6 +87,10 @@ def _prediction_why(table: list[list[float]], size: float, value: float) -> str:
             float(np.interp(size, n, t)),
             "between two rows of the table a straight line is no good guide; fit a law.",
         ),
+        (
+            float(np.exp(np.interp(np.log(size), np.log(n), np.log(t)))),
+            "the curve bends between two rows of the table, and a line on logarithmic axes cuts the bend; fit a law.",
+        ),
     )
     found = [why for guess, why in guesses if math.isclose(guess, value, rel_tol=1e-6)]
     if not found and (math.isclose(value, size / n[-1]) or value > 1e3 * t[-1]):

@@ -14,6 +14,10 @@ from labkit.course.compare import number
 
 Trouble = tuple[str, str] | None
 Message = tuple[int, int, int, int]
+DEADLOCK_WHY = (
+    "a receive needs a send from that very rank, and a send is over only when its receive has been posted: "
+    "exchange does both at once."
+)
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,8 @@ class Played:
     deadlock: str
     messages: Sequence[Message]
     untaken: Sequence[Message]
+    ready_made: Sequence[str]
+    same_array: Sequence[bool]
 
     @property
     def steps(self) -> int:
@@ -38,6 +44,27 @@ class Played:
     def sentence(self, rank: int, element: int, got: Any, wanted: Any) -> str:
         found = "NaN, nothing," if np.isnan(got) else number(got)
         return f"Rank {rank} has {found} in element {element}, expected {number(wanted)}."
+
+    def went_on(self) -> Trouble:
+        """Nobody is stuck, and the messages are the answer's own."""
+        if self.deadlock:
+            return f"Deadlock. {self.deadlock}", DEADLOCK_WHY
+        if self.ready_made:
+            message = (
+                f"A ready-made {' and '.join(self.ready_made)} of labkit.network sends the messages here."
+            )
+            return message, "the task is to write it, with send, recv and exchange."
+        return None
+
+    def messages_at_least(self, target: int) -> Trouble:
+        """So many messages are needed, whatever the algorithm."""
+        if len(self.messages) >= target or not self.elements:
+            return None
+        sent = f"{len(self.messages)} message{'s' * (len(self.messages) != 1)}"
+        return (
+            f"The values are right, but {self.ranks} ranks sent {sent}, and cannot do with fewer than {target}.",
+            "what the others have comes by messages alone.",
+        )
 
     def neighbours(self) -> Trouble:
         """Every message goes to the right."""
@@ -96,8 +123,13 @@ def read(record: Any, call: Call) -> Played | tuple[str, str]:
         every = [tuple(map(int, message)) for message in record["messages"]]
         data = [np.asarray(one) for one in record["data"]]
         returned, deadlock = list(record["returned"]), str(record["deadlock"])
+        ready_made, same_array = list(map(str, record["ready_made"])), list(map(bool, record["same_array"]))
         sound = all(one.shape == (elements,) and one.dtype.kind in "fi" for one in data)
-        sound = sound and len(data) == len(returned) == ranks and all(len(message) == 5 for message in every)
+        sound = (
+            sound
+            and len(data) == len(returned) == len(same_array) == ranks
+            and all(len(message) == 5 for message in every)
+        )
     except (TypeError, ValueError, KeyError):
         sound = False
     if not sound:
@@ -107,7 +139,8 @@ def read(record: Any, call: Call) -> Played | tuple[str, str]:
         )
     messages = [message[:4] for message in every]
     untaken = [message[:4] for message in every if not message[4]]
-    return Played(ranks, elements, data, returned, deadlock, messages, untaken)  # type: ignore[arg-type]
+    heard = messages, untaken, ready_made, same_array
+    return Played(ranks, elements, data, returned, deadlock, *heard)  # type: ignore[arg-type]
 
 
 def differs(got: np.ndarray, wanted: np.ndarray) -> int | None:

@@ -103,6 +103,11 @@ def record(answer: Answer, arguments: list[tuple[Any, ...]]) -> dict[str, Any]:
         "returned": list(played.results),
         "deadlock": stuck,
         "messages": _messages(played),
+        "ready_made": sorted({one.kind for one in played.messages} - {"send"}),
+        "same_array": [
+            isinstance(got, np.ndarray) and np.shares_memory(got, given[0])
+            for got, given in zip(played.results, arguments, strict=True)
+        ],
     }
 
 

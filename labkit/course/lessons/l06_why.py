@@ -14,10 +14,6 @@ from labkit.course.lessons.l06_record import CYCLE, share, whole
 from labkit.network.collectives import chunks
 
 SUM_WHY = "each rank's share belongs into the sum once."
-DEADLOCK_WHY = (
-    "a receive needs a send from that very rank, and a send is over only when its receive has been posted: "
-    "exchange does both at once."
-)
 
 
 def reduce_scatter(call: Call, returned: Any) -> Trouble:
@@ -27,7 +23,7 @@ def reduce_scatter(call: Call, returned: Any) -> Trouble:
         played
         if not isinstance(played, Played)
         else (
-            _stuck(played)
+            played.went_on()
             or _sums(call, played, _own)
             or played.neighbours()
             or played.sent(_all_but(0), "every chunk but its own, once")
@@ -46,7 +42,7 @@ def all_gather(call: Call, returned: Any) -> Trouble:
         played
         if not isinstance(played, Played)
         else (
-            _stuck(played)
+            played.went_on()
             or _moved(call, played, _gather_why)
             or played.neighbours()
             or played.sent(_all_but(1), "every chunk but the one its right neighbour began with, once")
@@ -64,7 +60,7 @@ def broadcast(call: Call, returned: Any) -> Trouble:
     return (
         played
         if not isinstance(played, Played)
-        else (_stuck(played) or _moved(call, played, _broadcast_why) or _tree(played) or played.left_over())
+        else (played.went_on() or _moved(call, played, _broadcast_why) or _tree(played) or played.left_over())
     )
 
 
@@ -74,7 +70,13 @@ def shift(call: Call, returned: Any) -> Trouble:
     return (
         played
         if not isinstance(played, Played)
-        else (_stuck(played) or _shifted(call, played) or _side_by_side(played) or played.left_over())
+        else (
+            played.went_on()
+            or _shifted(call, played)
+            or played.messages_at_least(played.ranks if played.ranks > 1 else 0)
+            or _side_by_side(played)
+            or played.left_over()
+        )
     )
 
 
@@ -84,12 +86,14 @@ def all_reduce(call: Call, returned: Any) -> Trouble:
     return (
         played
         if not isinstance(played, Played)
-        else (_stuck(played) or _sums(call, played, _everything) or _halving(played) or played.left_over())
+        else (
+            played.went_on()
+            or _sums(call, played, _everything)
+            or played.messages_at_least(2 * (played.ranks - 1))
+            or _halving(played)
+            or played.left_over()
+        )
     )
-
-
-def _stuck(played: Played) -> Trouble:
-    return (f"Deadlock. {played.deadlock}", DEADLOCK_WHY) if played.deadlock else None
 
 
 def _own(played: Played, rank: int) -> slice:
@@ -213,6 +217,8 @@ def _tree(played: Played) -> Trouble:
     sent = len(played.messages)
     if sent > played.ranks - 1:
         return f"{sent} messages, target {played.ranks - 1}.", "every rank but the root needs the data once."
+    if trouble := played.messages_at_least(played.ranks - 1):
+        return trouble
     if steps > target:
         busiest = max(range(played.ranks), key=lambda rank: played.messages_of(rank))
         most = played.messages_of(busiest)
@@ -241,6 +247,11 @@ def _shifted(call: Call, played: Played) -> Trouble:
             before = share(played.elements, rank)[place]
             message = f"Rank {rank} has changed its own data: element {place} is {number(own[place])}"
             return f"{message}, and was {number(before)}.", "receive into an array of its own."
+        if played.elements and played.same_array[rank]:
+            return (
+                f"Rank {rank} returns data itself.",
+                "a new array is asked for, in a world of one rank too.",
+            )
     return None
 
 

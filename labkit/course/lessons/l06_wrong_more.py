@@ -184,6 +184,24 @@ ALL_REDUCE = (
         "failed",
         "6 steps, target 4",
         """
+        from labkit.network import exchange
+        from labkit.network.collectives import chunks
+
+
+        def all_reduce(data, rank, ranks):
+            part = chunks(len(data), ranks)
+            for step in range(2 * (ranks - 1)):
+                mine = data[part[(rank - step - 1) % ranks]]
+                coming = np.empty_like(mine)
+                exchange(data[part[(rank - step) % ranks]], (rank + 1) % ranks, coming, (rank - 1) % ranks)
+                mine[:] = mine + coming if step < ranks - 1 else coming
+        """,
+    ),
+    wrong(
+        "labkit's own",
+        "failed",
+        "A ready-made all_reduce",
+        """
         from labkit.network import ring_all_reduce
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 Answer = Callable[..., Any]
-SAMPLES, EPOCHS = 96, 3
+SAMPLES, EPOCHS = 96, 2
 _LIMIT_S = 8.0
 _GRACE_S = 0.5  # after the first has failed: the others may still tell what they waited for
 _STILL_S = 1.2  # that nobody computes: they wait for each other, and nobody will come

@@ -11,6 +11,7 @@ from labkit.network.protocols.many_to_one import Incast
 from labkit.network.protocols.message_times import EagerRendezvous
 from labkit.widgets import theme
 
+_NUMBERS = ("no way", "one way", "two ways", "three ways", "four ways", "five ways")
 # A legend of several rows, as in a narrow page, stays clear of the axis' title.
 _ROOM_BELOW = {
     "legend": {"orientation": "h", "x": 0, "y": 0, "yref": "container", "yanchor": "bottom"},
@@ -162,7 +163,7 @@ def copies_view(found: HostCopies) -> Any:
         "annotations": words,
         **_ROOM_BELOW,
     }
-    return theme.figure(traces, layout, f"One message of {show_bytes(size)}, five ways", 380)
+    return theme.figure(traces, layout, f"One message of {show_bytes(size)}, {_NUMBERS[len(rows)]}", 380)
 
 
 def incast_view(found: Incast) -> Any:

@@ -55,6 +55,7 @@ def test_copies_are_stacked_by_kind() -> None:
         CopyRow("in place", 100, 1e-5, 1e-5, 4, to_kernel=0, from_kernel=0, in_memory=0),
     )
     figure = protocol_views.copies_view(HostCopies(rows, "a test")).to_plotly_json()
+    assert figure["layout"]["title"]["text"] == "One message of 100 B, two ways"
     assert [list(trace["x"]) for trace in figure["data"]] == [[0, 1], [0, 1], [0, 0]]
     assert figure["layout"]["annotations"][1]["text"] == "1 ms, 4 system calls"
 

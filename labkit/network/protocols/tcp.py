@@ -12,7 +12,7 @@ from labkit.errors import LabkitError
 # struct tcp_info of linux/tcp.h up to tcpi_bytes_retrans: 8 single bytes, 24 words of 32 bits, 4 of 64, 6 of 32,
 # 4 of 64, 2 of 32, 2 of 64, each where its own size puts it.
 _INFO = struct.Struct("=8B24I4Q6I4Q2I2Q")
-_BYTES, _WORDS, _LONGS, _SEGMENTS = 0, 8, 32, 36
+_WORDS, _SEGMENTS = 8, 36  # where the first words and the counts of segments are
 
 
 @dataclass(frozen=True)

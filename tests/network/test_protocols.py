@@ -10,6 +10,8 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -19,7 +21,8 @@ from labkit.errors import LabkitError
 from labkit.hardware.catalog import latency, link
 from labkit.network import protocols
 from labkit.network.benchmark.report import BandwidthReport, Row
-from labkit.network.protocols import gpudirect, gpudirect_nccl, pair
+from labkit.network.cluster.plan import Shape
+from labkit.network.protocols import gpudirect, gpudirect_nccl, incast_work, pair
 from labkit.network.protocols.channel import Channel, Counts
 from labkit.network.protocols.headers import derived
 from labkit.network.protocols.many_to_one import fair_share
@@ -215,6 +218,35 @@ def test_a_process_that_fails_is_told_with_its_last_words() -> None:
         pair.run_pair(pair.between(), "nothing")
     with pytest.raises(LabkitError, match="was not done in time"):
         pair.run_pair(pair.between(), "headers", 0.01, size=1, messages=1)
+
+
+@linux
+def test_a_process_that_ends_before_it_is_asked_is_told_as_one_that_failed() -> None:
+    handle = SimpleNamespace(command=lambda node, words: (["false"], []), environment=lambda: None)
+    process = pair.start({"task": "x" * (1 << 20)}, cast("Any", SimpleNamespace(handle=handle)), "n0")
+    with pytest.raises(LabkitError, match="failed: it said nothing"):
+        pair.gather([process], 60.0)
+
+
+def test_slow_cables_are_waited_for() -> None:
+    wires = [
+        SimpleNamespace(name=name, shape=Shape(rate)) for name, rate in (("a", 1e6), ("b", 2e6), ("c", 1.0))
+    ]
+    plan = SimpleNamespace(wires=wires, between=lambda first, second: ("a", "b"))
+    place = pair.Between(cast("Any", SimpleNamespace(handle=SimpleNamespace(plan=plan))), ("n0", "n1"))
+    assert place.seconds(100_000_000) == 100
+    assert place.limit_s(100_000_000) > 160
+    assert pair.between().seconds(1 << 40) == 0
+
+
+@linux
+def test_a_congestion_control_that_is_not_there_is_named() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as line,
+        pytest.raises(LabkitError, match="congestion control 'pigeon' is not to be had"),
+    ):
+        incast_work.work(line, side=1, size=1, congestion="pigeon")
 
 
 def test_headers_agree_with_the_catalogues_goodput() -> None:

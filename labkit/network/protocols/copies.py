@@ -1,9 +1,10 @@
 """Host copies: the same bytes from one process to another in five ways, with what each copies and calls.
 
 `send` has the kernel copy out of the sender's memory and into the receiver's. `zerocopy` (MSG_ZEROCOPY) and `sendfile`
-let the network read the sender's pages where they are; whether it does is reported by the kernel: over loopback
-and between virtual nodes it copies anyway, since the receiver must not see the sender change what it gets. Shared
-memory needs no network: a copy in and a copy out, or none where the data is made and used in place.
+let the network read the sender's pages where they are. Of MSG_ZEROCOPY the kernel reports whether it does: over
+loopback and between virtual nodes it copies anyway, since the receiver must not see the sender change what it gets. A
+file's pages `sendfile` hands on as they are, and who changes the file too early changes the message. Shared memory
+needs no network: a copy in and a copy out, or none where the data is made and used in place.
 """
 
 from __future__ import annotations
@@ -159,6 +160,7 @@ def host_copies(
             sides = run_pair(
                 place,
                 "copies",
+                place.limit_s((rounds + 1) * count),
                 files=[memory.fileno()],
                 way=way,
                 size=count,

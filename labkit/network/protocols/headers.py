@@ -193,7 +193,8 @@ def segments_at_once(cluster: Any, node: str, count: int = _ANY) -> None:
 
 def _counted(place: Between, size: int) -> HeaderRow:
     messages = max(_FEWEST, min(_MESSAGES, _BYTES // size))
-    sender, receiver = run_pair(place, "headers", size=size, messages=messages)
+    limit_s = place.limit_s((messages + 1) * size)
+    sender, receiver = run_pair(place, "headers", limit_s, size=size, messages=messages)
     return HeaderRow(
         size, sender["segments"] / messages, sender["bytes"] / messages, receiver["bytes"] / messages
     )

@@ -7,10 +7,6 @@ timeout of 200 ms. Where no cluster can be, a fair share of the link (modelled) 
 
 from __future__ import annotations
 
-import errno
-import selectors
-import socket
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -20,13 +16,12 @@ from labkit.errors import LabkitError
 from labkit.hardware.units import parse, show_bytes, show_rate, show_time
 from labkit.network.protocols import pair
 from labkit.network.protocols.headers import segments_at_once
-from labkit.network.protocols.tcp import tcp_info
 
 if TYPE_CHECKING:
     from labkit.network.cluster.machine import Cluster
 
 _PORT = 5202
-_PIECE, _AMPLE = 1 << 16, 1 << 20
+_AMPLE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -236,7 +231,8 @@ def _round(cluster: Cluster, wire: str, count: int, size: int, congestion: str) 
         {**told, "side": side, "meet": {**meet, "listen": 0 if side else count}} for side in range(count + 1)
     ]
     there = zip(questions, cluster.nodes, strict=False)
-    found = pair.gather([pair.start(question, cluster, node) for question, node in there], 60.0)
+    limit_s = pair.Between(cluster, cluster.nodes[:2]).limit_s(count * size)
+    found = pair.gather([pair.start(question, cluster, node) for question, node in there], limit_s)
     drops = cluster.link(cluster.nodes[0]).queues()[wire].back.drops - before
     return IncastRow(
         count,
@@ -257,48 +253,3 @@ def fair_share(counts: Sequence[int], size: int, rate: float, queue: int, why: s
         rows.append(IncastRow(count, size, tuple(sorted(float(end) for end in ends)), 0, 0))
     label = f"modelled: a fair share of {show_rate(rate, bits=True)}, no queue and no loss. {why}"
     return Incast(tuple(rows), rate, queue, "", label)
-
-
-def work(*lines: socket.socket, side: int, size: int, congestion: str) -> dict[str, Any]:
-    """Side 0 receives from all lines; every other one sends on its line when the receiver says so."""
-    return _receive(lines, size) if side == 0 else _send(lines[0], size, congestion)
-
-
-def _send(line: socket.socket, size: int, congestion: str) -> dict[str, int]:
-    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion.encode())
-    data = bytes(size)
-    line.sendall(b"?")  # ready
-    line.recv(1)
-    line.sendall(data)
-    line.recv(1)  # all of it is there, so what was lost has been sent again
-    return {"retransmits": tcp_info(line).retransmits}
-
-
-def _receive(lines: Sequence[socket.socket], size: int) -> dict[str, list[float]]:
-    left = dict.fromkeys(lines, size)
-    completions = []
-    for line in lines:
-        line.recv(1)
-    buffer = bytearray(_PIECE)
-    with selectors.DefaultSelector() as selector:
-        for line in lines:
-            selector.register(line, selectors.EVENT_READ, line)
-        began = time.perf_counter()
-        for line in lines:
-            line.sendall(b"!")
-        while selector.get_map():
-            for key, _ in selector.select():
-                line = key.data
-                left[line] -= _some(line, buffer)
-                if not left[line]:
-                    completions.append(time.perf_counter() - began)
-                    selector.unregister(line)
-    for line in lines:
-        line.sendall(b"!")
-    return {"completions": completions}
-
-
-def _some(line: socket.socket, buffer: bytearray) -> int:
-    if not (count := line.recv_into(buffer)):
-        raise ConnectionResetError(errno.ECONNRESET, "a sender has gone")
-    return count

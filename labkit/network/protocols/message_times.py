@@ -17,6 +17,7 @@ from labkit.network.protocols.pair import between, run_pair
 
 SIZES = tuple(1 << power for power in range(3, 22))
 _MAX_BYTES = 256 << 20
+_WARM_UP = 2  # round trips that touch pages and fill caches
 _COPY, _COPIED = 1 << 18, 1 << 24  # bytes of one copy, at most, and of all that the rate is measured with
 
 
@@ -209,20 +210,10 @@ def eager_rendezvous(
     if rounds < 3:
         raise LabkitError(f"rounds={rounds}: a median takes 3 round trips or more.")
     place = between(cluster, nodes)
-    limit_s = 60.0 + _expected_s(place, asked, rounds)
+    limit_s = place.limit_s(4 * (rounds + _WARM_UP) * sum(asked))  # there and back, by both protocols
     sender, receiver = run_pair(place, "eager_rendezvous", limit_s, sizes=asked, rounds=rounds)
     rows = [_row(*both) for both in zip(sender["rows"], receiver["rows"], strict=True)]
     return EagerRendezvous(tuple(rows), rows[0].seconds, receiver["copy_rate"], place.words)
-
-
-def _expected_s(place: Any, sizes: Sequence[int], rounds: int) -> float:
-    """Seconds on the slowest link of a cluster, generously."""
-    if place.cluster is None:
-        return 0.0
-    names = place.cluster.handle.plan.between(*place.nodes)
-    wires = [wire for wire in place.cluster.handle.plan.wires if wire.name in names]
-    slowest = min((wire.shape.bandwidth or math.inf for wire in wires), default=math.inf)
-    return 8 * rounds * sum(sizes) / slowest
 
 
 def _row(sender: dict[str, Any], receiver: dict[str, Any]) -> ProtocolTime:
@@ -245,7 +236,7 @@ def work(line: socket.socket, side: int, sizes: list[int], rounds: int) -> dict[
     for size in sizes:
         seconds: dict[str, list[float]] = {protocol: [] for protocol in PROTOCOLS}
         counts: dict[str, Counts] = {}
-        for number in range(-2, rounds):  # the first two touch pages and fill caches
+        for number in range(-_WARM_UP, rounds):
             for protocol in PROTOCOLS:
                 took, counts[protocol] = turn(channel, memoryview(out)[:size], into, protocol)
                 if number >= 0:

@@ -6,7 +6,9 @@ loopback, and not for longer than a connection takes to be made.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 import os
 import selectors
 import socket
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 _MODULE = "labkit.network.protocols.worker"
 _PORT = 5201
+_LIMIT_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,18 @@ class Between:
         links = self.cluster.link(first, second)
         return f"two processes, TCP from {first} to {second} of a virtual cluster ({links!r})"
 
+    def seconds(self, count: int) -> float:
+        """What ``count`` bytes take at least: on the slowest cable between the nodes; nothing over loopback."""
+        if self.cluster is None:
+            return 0.0
+        names = self.cluster.handle.plan.between(*self.nodes)
+        wires = [wire for wire in self.cluster.handle.plan.wires if wire.name in names]
+        return count / min((wire.shape.bandwidth or math.inf for wire in wires), default=math.inf)
+
+    def limit_s(self, count: int) -> float:
+        """How long to wait for a measurement that sends ``count`` bytes, generously."""
+        return _LIMIT_S + 2 * self.seconds(count)
+
 
 def between(cluster: Any = None, nodes: tuple[str, ...] | None = None) -> Between:
     """Check the place: two different nodes of a real cluster, or loopback without one.
@@ -73,7 +88,7 @@ def between(cluster: Any = None, nodes: tuple[str, ...] | None = None) -> Betwee
 
 
 def run_pair(
-    place: Between, task: str, limit_s: float = 60.0, files: Sequence[int] = (), **options: Any
+    place: Between, task: str, limit_s: float = _LIMIT_S, files: Sequence[int] = (), **options: Any
 ) -> tuple[Any, Any]:
     """Have the two halves of a task done, and return what each has found; both inherit ``files``.
 
@@ -131,8 +146,9 @@ def start(
         env=environment,
     )
     assert process.stdin is not None
-    process.stdin.write(json.dumps(question).encode() + b"\n")
-    process.stdin.close()
+    with contextlib.suppress(BrokenPipeError):  # it has ended already: `gather` tells its last words
+        process.stdin.write(json.dumps(question).encode() + b"\n")
+        process.stdin.close()
     return process
 
 

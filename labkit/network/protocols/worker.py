@@ -13,9 +13,9 @@ _TASKS = {
     "copies": "labkit.network.protocols.movers",
     "eager_rendezvous": "labkit.network.protocols.message_times",
     "headers": "labkit.network.protocols.headers",
-    "incast": "labkit.network.protocols.many_to_one",
+    "incast": "labkit.network.protocols.incast_work",
 }
-_PATIENCE_S = 10.0
+_PATIENCE_S = 40.0  # the others may start late on a busy machine; less than the measurement's own limit
 
 
 def meet(told: dict[str, Any]) -> list[socket.socket]:

@@ -70,6 +70,14 @@ def test_bytes_on_the_connections(trained: dict[str, list[Training]], way: str) 
     assert full.where == "this rank's TCP connections"
 
 
+def test_an_incomplete_round_of_local_sgd_ends_with_an_average_that_counts() -> None:
+    first, second = labkit.ranks(2).run(train, "local SGD", 12)  # the 8th step averages, and the end
+    assert first.last.accuracy == second.last.accuracy
+    for one in (first, second):
+        averaged = one.last.bytes_sent - one.points[6].bytes_sent  # the last acknowledgement may be out still
+        assert averaged > 1.3 * 4 * one.weights
+
+
 def test_an_answer_in_place_of_the_hook_learns() -> None:
     def run() -> Any:
         from labkit.course.lessons.l10_ways import sign_mean

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from labkit.network.context import rank_context
+from labkit.network.interfaces import bytes_sent
 from labkit.network.launch.meter import Traffic
-
-_SENT = 8  # the column of /proc/net/dev
 
 
 class Wire:
@@ -32,13 +29,6 @@ class Wire:
 
     def _read(self) -> int:
         if self._node:
-            return interface_bytes()
+            return bytes_sent()
         self._traffic.count()
         return self._traffic.sent
-
-
-def interface_bytes() -> int:
-    """Bytes sent so far by all interfaces of this network namespace, except to itself."""
-    lines = Path("/proc/self/net/dev").read_text().splitlines()[2:]
-    devices = [line.partition(":") for line in lines]
-    return sum(int(numbers.split()[_SENT]) for name, _, numbers in devices if name.strip() != "lo")

@@ -15,6 +15,7 @@ from typing import Any
 
 from labkit.errors import LabkitError
 from labkit.hardware.units import parse, show_bytes
+from labkit.network.interfaces import bytes_sent
 from labkit.network.protocols.pair import Between, between, run_pair
 from labkit.network.protocols.tcp import tcp_info
 
@@ -23,7 +24,6 @@ FRAME = 14  # addresses and type: what a device counts with each packet
 WIRE = 4 + 8 + 12  # checksum, preamble, gap between frames: what the wire carries besides
 SIZES = tuple(1 << power for power in range(0, 21, 2))
 _LEAST_MTU, _MOST_MTU = 576, 65535
-_SENT = 8  # the column of /proc/net/dev
 _ANY = 65535  # what the kernel sets by itself
 _FEWEST, _MESSAGES, _BYTES = 4, 200, 4 << 20
 
@@ -209,10 +209,10 @@ def work(line: socket.socket, side: int, size: int, messages: int) -> dict[str, 
     data = memoryview(bytearray(size))
     turn = _ask if side == 0 else _answer
     turn(line, data)  # whoever is to be found by ARP has been found
-    bytes_before, segments_before = _sent(), tcp_info(line).data_segments
+    bytes_before, segments_before = bytes_sent(), tcp_info(line).data_segments
     for _ in range(messages):
         turn(line, data)
-    return {"bytes": _sent() - bytes_before, "segments": tcp_info(line).data_segments - segments_before}
+    return {"bytes": bytes_sent() - bytes_before, "segments": tcp_info(line).data_segments - segments_before}
 
 
 def _ask(line: socket.socket, data: memoryview) -> None:
@@ -224,10 +224,3 @@ def _answer(line: socket.socket, data: memoryview) -> None:
     while data:
         data = data[line.recv_into(data) :]
     line.sendall(b"!")
-
-
-def _sent() -> int:
-    """Bytes that the devices of this network have sent, loopback left out."""
-    with open("/proc/net/dev") as file:
-        devices = [line.partition(":") for line in file.read().splitlines()[2:]]
-    return sum(int(numbers.split()[_SENT]) for name, _, numbers in devices if name.strip() != "lo")

@@ -15,8 +15,9 @@ from labkit.network.compression.transport import Transport
 class TopK:
     """The share ``ratio`` of a bucket's elements that is largest: 8 bytes each, a position and a value.
 
-    Every rank chooses its own, so positions differ and messages are gathered, not summed: a rank sends (p - 1)
-    messages to p - 1 others. Source: Stich et al., "Sparsified SGD with Memory", NeurIPS 2018.
+    Every rank chooses its own, so positions differ and messages are gathered, not summed: around a ring a rank sends
+    p - 1 messages, its own and those that it passes on. Source: Stich et al., "Sparsified SGD with Memory", NeurIPS
+    2018.
 
     Parameters
     ----------
@@ -59,8 +60,7 @@ def scattered(messages: Sequence[torch.Tensor], like: torch.Tensor) -> torch.Ten
     whole = torch.zeros_like(like)
     for message in messages:
         half = len(message) // 2
-        places = (
-            message[:half].clone().view(torch.int32).long()
-        )  # clones: a view has to start at its type's size
+        # clones: a view has to start at its type's size
+        places = message[:half].clone().view(torch.int32).long()
         whole.index_add_(0, places, message[half:].clone().view(torch.float32).to(like.dtype))
     return whole

@@ -22,9 +22,9 @@ class Plain:
 class Fp16:
     """Gradients in half precision: 2 bytes an element.
 
-    They are divided by the number of ranks *before* they are converted, so that a mean of at most 65,504 cannot
-    overflow on the way. What is larger becomes inf on all ranks alike, which is what loss scaling looks for; what
-    is below 6e-8 becomes 0.
+    They are divided by the number of ranks *before* they are converted, so that gradients up to about 65,000 cannot
+    overflow, neither on a rank nor in the sum. A sum that does becomes inf or NaN on all ranks alike, which is what
+    loss scaling looks for; a rank's share of at most 2^-25 (3e-8) becomes 0.
     """
 
     def __init__(self, by: str | None = None):

@@ -155,9 +155,8 @@ class _Flight:
     def __init__(self, world: RehearsedWorld, number: int, buffer: NDArray[Any]):
         self.world, self.name, self.buffer = world, str(number), buffer
         self._sum: NDArray[Any] = buffer.copy()
-        self._hidden = np.full(buffer.nbytes, 255, np.uint8).view(
-            buffer.dtype
-        )  # NaN, or -1 where there is none
+        # NaN, or -1 where there is none
+        self._hidden = np.full(buffer.nbytes, 255, np.uint8).view(buffer.dtype)
         self.landed = False
         buffer[...] = self._hidden
 

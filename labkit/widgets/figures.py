@@ -36,7 +36,7 @@ def time_over_size(
     crossings : mapping
         What happens there (shown when hovering) -> size; None draws nothing.
     """
-    traces = [_line(curve, colour, unit) for curve, colour in zip(curves, _colours(), strict=False)]
+    traces = [_line(curve, colour, unit) for curve, colour in zip(curves, theme.colours(), strict=False)]
     floor = min(min(curve.seconds) for curve in curves)
     stars = {text: size for text, size in (crossings or {}).items() if size is not None}
     if stars:
@@ -46,10 +46,6 @@ def time_over_size(
         "yaxis": theme.axis("time", **_decades([s for curve in curves for s in curve.seconds], "s", 0.15)),
     }
     return theme.figure(traces, layout, title, height=460)
-
-
-def _colours() -> list[str]:
-    return [*theme.COLOURS, *theme.COLOURS]
 
 
 def _line(curve: Curve, colour: str, unit: str) -> dict[str, Any]:

@@ -24,7 +24,7 @@ def over_step(
     """
     traces = [
         _points(name, points, colour)
-        for (name, points), colour in zip(series.items(), theme.COLOURS, strict=False)
+        for (name, points), colour in zip(series.items(), theme.colours(), strict=False)
     ]
     layout: dict[str, Any] = {
         "xaxis": theme.axis("step from lane to lane, in elements", type="category"),

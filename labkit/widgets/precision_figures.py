@@ -17,7 +17,7 @@ _PARTS = ("weights", "gradients", "optimizer", "activations")
 
 def range_and_spacing(formats: Sequence[Format], int8_largest: float = 1.0) -> Any:
     """Relative spacing against magnitude, a staircase a format; int8 with its range set to +-``int8_largest``."""
-    traces = [_staircase(one, colour) for one, colour in zip(formats, theme.COLOURS, strict=False)]
+    traces = [_staircase(one, colour) for one, colour in zip(formats, theme.colours(), strict=False)]
     if int8_largest:
         step = int8_largest / 127
         sizes = [step, int8_largest]
@@ -62,7 +62,7 @@ def gradient_sizes(series: Mapping[str, Any], form: Format, title: str) -> Any:
     """
     traces = [
         _histogram(name, values, colour)
-        for (name, values), colour in zip(series.items(), theme.COLOURS, strict=False)
+        for (name, values), colour in zip(series.items(), theme.colours(), strict=False)
     ]
     highest = max(max(trace["y"]) for trace in traces)
     marks = (
@@ -121,7 +121,7 @@ def products(found: Sequence[Product]) -> Any:
     names = sorted(named, key=[BY_HAND, *LIBRARY, *named].index)
     cards = list(dict.fromkeys(one.card for one in found))
     traces = []
-    for name, colour in zip(names, itertools.cycle(theme.COLOURS), strict=False):
+    for name, colour in zip(names, theme.colours(), strict=False):
         own = {one.card: one for one in found if one.name == name}
         traces.append(
             {
@@ -155,7 +155,7 @@ def products(found: Sequence[Product]) -> Any:
 def losses(series: Mapping[str, Sequence[float]], title: str, over: int = 20) -> Any:
     """Loss against step, each point the mean of the last ``over`` steps."""
     traces = []
-    for (name, values), (colour, dash, width) in zip(series.items(), _LINES, strict=False):
+    for (name, values), (colour, dash, width) in zip(series.items(), itertools.cycle(_LINES), strict=False):
         smooth = np.convolve(values, np.ones(over) / over, "valid")
         traces.append(
             {

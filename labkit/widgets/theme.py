@@ -6,7 +6,8 @@ imported once a figure is really wanted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 INK = "#767a80"  # text and axes: contrast about 4.3 to 1 on white and on JupyterLab's black
@@ -17,6 +18,11 @@ COLOURS = (BLUE, ORANGE, GREEN, PURPLE, RED, GREY)
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
 
 Axis = dict[str, Any]
+
+
+def colours() -> Iterator[str]:
+    """One after the other, and again from the first: for any number of lines."""
+    return itertools.cycle(COLOURS)
 
 
 def axis(title: str, **more: Any) -> Axis:

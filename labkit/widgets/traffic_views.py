@@ -110,7 +110,7 @@ def step_over_rate(
 ) -> Any:
     """Seconds a step over the link's rate (bytes/s), one line for each way; a mark where they should meet."""
     traces = []
-    for colour, (way, points) in zip(theme.COLOURS, measured.items(), strict=False):
+    for colour, (way, points) in zip(theme.colours(), measured.items(), strict=False):
         rates = [rate for rate, _ in points]
         line = _line(way, rates, [1e3 * seconds for _, seconds in points], colour)
         line["text"] = [show_rate(rate, bits=True) for rate in rates]

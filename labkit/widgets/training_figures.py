@@ -29,7 +29,7 @@ def curves(lines: Mapping[str, Sequence[float]], title: str, what: str, dashed: 
             "line": {"color": colour, "width": 2, "dash": "dot" if name == dashed else "solid"},
             "hovertemplate": f"{name}, step %{{x}}: %{{y:.3~g}}<extra></extra>",
         }
-        for (name, values), colour in zip(lines.items(), theme.COLOURS, strict=False)
+        for (name, values), colour in zip(lines.items(), theme.colours(), strict=False)
     ]
     layout = {
         "xaxis": theme.axis("step"),
@@ -55,7 +55,7 @@ def over_bucket(
             "hovertemplate": f"{name}<br>%{{text}}: %{{y:.3~g}} ms<extra></extra>",
             "text": [show_bytes(size) for size in sizes],
         }
-        for (name, values), colour in zip(seconds.items(), theme.COLOURS, strict=False)
+        for (name, values), colour in zip(seconds.items(), theme.colours(), strict=False)
     ]
     ticks = {"tickvals": list(sizes), "ticktext": [show_bytes(size) for size in sizes], "type": "log"}
     layout = {

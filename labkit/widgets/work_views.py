@@ -58,7 +58,7 @@ def scaling_view(
     """
     names = list(dict.fromkeys([*predicted, *measured]))
     traces = []
-    for name, colour in zip(names, theme.COLOURS, strict=False):
+    for name, colour in zip(names, theme.colours(), strict=False):
         for found, how in ((predicted, "modelled"), (measured, "measured")):
             if name in found:
                 traces.append(_curve(found[name], f"{name}, {how}", colour, how))

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from labkit.course import seeds
+from labkit.course import registry, seeds
 from labkit.course.checks import Call
 from labkit.course.lessons import l10_cases as cases
 from labkit.course.lessons import l10_record as record
 from labkit.course.lessons import l10_ways as ways
 from labkit.course.lessons import l10_why as why
 from labkit.course.lessons import l10_why_numbers as numbers
-from labkit.network import exchange, rank_context
+from labkit.network import exchange, rank_context, ring_all_reduce
 
 SIGNS = [call.arguments for call in cases.signs(None)]
 ADAM = [call.arguments for call in cases.adam(None)]
@@ -147,3 +147,51 @@ def test_claims_in_other_words(left_out: Any) -> None:
         {"verdict": "Misleading", "number": 4.9, "unit": "times fewer", "left_out": left_out}
     )
     assert judged is None
+
+
+def test_p_made_orthonormal_by_hand_passes() -> None:
+    """Signs of its columns, and with them of Q's, are anybody's choice."""
+
+    def power_sgd(matrix, residual, q):
+        x, ranks = matrix + residual, rank_context().world_size
+        p = np.ascontiguousarray(x @ q)
+        ring_all_reduce(p)
+        p /= ranks
+        for i in range(p.shape[1]):
+            p[:, i] -= p[:, :i] @ (p[:, :i].T @ p[:, i])
+            p[:, i] /= np.linalg.norm(p[:, i])
+        own = np.ascontiguousarray(x.T @ p)
+        mean = own.copy()
+        ring_all_reduce(mean)
+        mean /= ranks
+        return p @ mean.T, x - p @ own.T, mean
+
+    call = next(iter(cases.low_rank(None)))
+    assert why.low_rank(call, record.low_rank(power_sgd)(**call.arguments)) is None
+
+
+def test_tensors_are_arrays_too(require: Any) -> None:
+    require("torch")
+    import torch
+
+    asked = {"ranks": 2, "steps": 3, "elements": 16, "seed": 1}
+
+    def sign_mean(gradient, residual):
+        mean, left = record.signs_averaged(gradient + residual)
+        return torch.from_numpy(mean), torch.from_numpy(left)
+
+    assert why.signs(Call(asked, None), record.signs(sign_mean)(**asked)) is None
+
+
+def test_a_deadlock_names_no_line_of_the_check() -> None:
+    def sign_mean(gradient, residual):
+        from labkit.network import rank_context, ring_all_gather
+
+        rows = np.zeros((rank_context().world_size, 4), np.uint8)
+        if rank_context().rank == 0:
+            ring_all_gather(rows)
+        return gradient, residual
+
+    said = registry.exercise("10.sign").check(sign_mean)
+    assert said.outcome == "error"
+    assert said.message.startswith("'sign_mean' raised Deadlock: Nobody can go on: rank 0 waits")

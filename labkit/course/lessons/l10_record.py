@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from labkit.course.sandbox import tensors
 from labkit.network.collectives import ring_all_gather, ring_all_reduce
 from labkit.network.context import rank_context
 from labkit.network.stage import play
@@ -40,7 +41,7 @@ def record_signs(answer: Answer, ranks: int, steps: int, elements: int, seed: in
     def on_one_rank(own: np.ndarray) -> list[Any]:
         residual, returned = np.zeros(elements, np.float32), []
         for gradient in own:
-            pair = answer(gradient.copy(), residual.copy())
+            pair = arrays(answer(gradient.copy(), residual.copy()))
             returned.append(pair)
             if not pair_of(pair, residual.shape):
                 break
@@ -49,6 +50,13 @@ def record_signs(answer: Answer, ranks: int, steps: int, elements: int, seed: in
 
     played = play(on_one_rank, ranks, [(own,) for own in gradients(ranks, steps, elements, seed)])
     return {"returned": list(played.results), "sent": list(played.bytes_sent)}
+
+
+def arrays(value: Any) -> Any:
+    """What an answer returned; arrays in place of tensors."""
+    if not isinstance(value, (tuple, list)):
+        return value
+    return tuple(tensors.to_array(one) if tensors.is_tensor(one) else one for one in value)
 
 
 def pair_of(value: Any, shape: Sequence[int]) -> bool:
@@ -130,7 +138,7 @@ def record_low_rank(
     def on_one_rank(own: np.ndarray) -> list[Any]:
         residual, q, returned = np.zeros((rows, columns), np.float32), start, []
         for matrix in own:
-            three = answer(matrix.copy(), residual.copy(), q.copy())
+            three = arrays(answer(matrix.copy(), residual.copy(), q.copy()))
             returned.append(three)
             if not three_of(three, rows, columns, rank):
                 break

@@ -131,7 +131,11 @@ def low_rank(call: Call, returned: Any) -> Trouble:
             shapes = f"({rows}, {columns}), the same again, and ({columns}, {rank})"
             return message, f"their shapes are {shapes}."
     wanted = cases.played_low_rank(call.arguments)
-    found = _first_difference(given, wanted["returned"], ("approximation", "residual", "Q"))
+    signed = [
+        [_as_signed(*pair) for pair in zip(mine, right, strict=True)]
+        for mine, right in zip(given, wanted["returned"], strict=True)
+    ]
+    found = _first_difference(signed, wanted["returned"], ("approximation", "residual", "Q"))
     if found is not None:
         return found[0], _named(
             found, given, ways.LOW_RANK, lambda way: cases.played_low_rank(call.arguments, way)
@@ -141,6 +145,14 @@ def low_rank(call: Call, returned: Any) -> Trouble:
         return None
     message = f"The values are right, but a rank sends {most:,} bytes, target {target:,}."
     return message, "P and Q are all that has to travel, and both in fp32."
+
+
+def _as_signed(three: Any, wanted: Any) -> tuple[Any, ...]:
+    """The same three with columns of Q as in ``wanted``: their signs are those of P's, which are anybody's choice."""
+    approximation, residual, q = three
+    with np.errstate(all="ignore"):
+        signs = np.where((np.asarray(q, float) * wanted[2]).sum(0) < 0, -1, 1)
+        return approximation, residual, q * signs
 
 
 Found = tuple[str, int, int]  # the sentence; the step and the place in it of what is wrong

@@ -110,3 +110,10 @@ def test_tables_differ_from_learner_to_learner(monkeypatch):
 def test_exercises_are_listed_without_loading_torch():
     code = "import sys, labkit; labkit.exercises('04'); labkit.lesson('04'); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_list_of_bounds_is_as_good_as_an_array():
+    x, scales = np.array([1.0, -2.0], np.float32), np.array([0.5, 0.25], np.float32)
+    assert why_more._bound(x, scales, [0.75, 0.375]) is None
+    message, _ = why_more._bound(x, scales, [0.5, "far"])
+    assert message.startswith("bound is [0.5, ")

@@ -147,6 +147,8 @@ def _unscaled(raw: Array, scale: float, mistake: str) -> Array:
 
 def _clipped(found: Array, mistake: str) -> Array:
     norm = float(np.linalg.norm(found))
+    if mistake == "clipped by torch":
+        return found * np.float32(min(1.0, MAX_NORM / (norm + 1e-6)))
     if mistake == "not clipped" or not norm > MAX_NORM:
         return found
     return found * np.float32(MAX_NORM / norm)

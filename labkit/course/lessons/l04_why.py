@@ -93,6 +93,7 @@ _SCALING = {
     "clipped before unscaling": "it was clipped before it was unscaled: max_norm is meant for the true gradient.",
     "not clipped": "the gradient is longer than max_norm: shorten it to max_norm after unscaling.",
     "unscaled in fp16": "it was divided by the scale in fp16, where it underflows again: cast to float32 first.",
+    "clipped by torch": "clip_grad_norm_ adds 1e-6 to the norm, and this max_norm is as small: take max_norm / norm.",
     "steps on infinity": "a step with an infinite or NaN gradient was taken: skip it.",
 }
 _SCALES = {

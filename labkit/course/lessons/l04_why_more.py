@@ -217,6 +217,8 @@ def _size(weights: Any, size: Any) -> Trouble:
 
 def _bound(x: Any, scales: Any, bound: Any) -> Trouble:
     wanted = scales.astype(np.float64) / 2 * np.abs(x).sum()
+    if isinstance(bound, (list, tuple)) and not any(explain.not_a_number(one) for one in bound):
+        bound = np.array(bound, np.float64)
     if not isinstance(bound, np.ndarray) or bound.shape != wanted.shape or bound.dtype.kind != "f":
         return (
             f"bound is {shown(bound)}.",

@@ -56,6 +56,8 @@ def test_submit_shows_the_manifest_and_says_when_there_is_no_kubectl(
     monkeypatch.setenv("PATH", str(tmp_path))
     (tmp_path / "train.py").touch()
     with pytest.raises(LabkitError, match="no kubectl here"):
+        submit(["--via", "kubernetes", "--image", "mine:3", str(tmp_path / "train.py")])
+    with pytest.raises(LabkitError, match="name it with --image"):
         submit(["--via", "kubernetes", str(tmp_path / "train.py")])
 
 

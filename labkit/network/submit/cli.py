@@ -14,6 +14,8 @@ from labkit.network.cluster import handle, torchrun
 from labkit.network.submit import kubernetes, slurm
 from labkit.network.submit.job import PORT, Job
 
+_IMAGE = "IMAGE"  # what stands in a manifest that is only shown
+
 
 def main(arguments: list[str]) -> int:
     """Show or run a job; its exit status, 2 for what cannot be."""
@@ -26,6 +28,8 @@ def main(arguments: list[str]) -> int:
         raise LabkitError(f"There is no script {job.script!r} here.")
     if options.via == "slurm":
         return slurm.submit(job, options.wait)
+    if options.via == "kubernetes" and options.image == _IMAGE:
+        raise LabkitError("Pods need a container image with the script in it: name it with --image.")
     return kubernetes.submit(job, options.image) if options.via == "kubernetes" else _torchrun(job, options)
 
 
@@ -58,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
         "--endpoint", help="torchrun: HOST or HOST:PORT of the first machine; this is one of them"
     )
     parser.add_argument(
-        "--image", default="IMAGE", help="kubernetes: the container image with the script in it"
+        "--image", default=_IMAGE, help="kubernetes: the container image with the script in it"
     )
     parser.add_argument("--cluster", help="torchrun: a cluster of 'labkit cluster up'")
     parser.add_argument("--dry-run", action="store_true", help="show the commands or the script, run nothing")

@@ -48,13 +48,10 @@ def _measured(report: BandwidthReport, colour: str, dashed: bool) -> dict[str, A
         "legendgroup": f"{first.operation} {first.implementation}",
         "x": [row.size_bytes for row in rows],
         "y": middle,
-        "error_y": {
-            "type": "data",
-            "symmetric": False,
-            "array": [y * (row.seconds / row.low - 1) for y, row in zip(middle, rows, strict=True)],
-            "arrayminus": [y * (1 - row.seconds / row.high) for y, row in zip(middle, rows, strict=True)],
-            "thickness": 1,
-        },
+        "error_y": theme.spread(
+            [y * (1 - row.seconds / row.high) for y, row in zip(middle, rows, strict=True)],
+            [y * (row.seconds / row.low - 1) for y, row in zip(middle, rows, strict=True)],
+        ),
         "line": {"color": colour, "width": 2, "dash": "dash" if dashed else "solid"},
         "marker": {"size": 7, "symbol": "circle-open" if dashed else "circle"},
         "hovertemplate": "%{x} B: %{y:.3s}B/s<extra>measured</extra>",

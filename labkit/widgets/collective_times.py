@@ -72,13 +72,9 @@ def _points(name: str, report: BandwidthReport, colour: str) -> dict[str, Any]:
         "name": f"{name} (measured)",
         "x": [row.size_bytes for row in rows],
         "y": [row.seconds for row in rows],
-        "error_y": {
-            "type": "data",
-            "symmetric": False,
-            "array": [row.high - row.seconds for row in rows],
-            "arrayminus": [row.seconds - row.low for row in rows],
-            "thickness": 1,
-        },
+        "error_y": theme.spread(
+            [row.seconds - row.low for row in rows], [row.high - row.seconds for row in rows]
+        ),
         "marker": {"color": colour, "size": 9},
         "hovertemplate": f"%{{x:.3s}}B: %{{y:.3s}}s<extra>{name}, measured</extra>",
     }

@@ -43,13 +43,9 @@ def _times(found: EagerRendezvous, protocol: str, colour: str, symbol: str) -> d
         "name": protocol,
         "x": [row.size for row in rows],
         "y": [row.seconds for row in rows],
-        "error_y": {
-            "type": "data",
-            "symmetric": False,
-            "array": [row.high - row.seconds for row in rows],
-            "arrayminus": [row.seconds - row.low for row in rows],
-            "thickness": 1,
-        },
+        "error_y": theme.spread(
+            [row.seconds - row.low for row in rows], [row.high - row.seconds for row in rows]
+        ),
         "line": {"color": colour, "width": 2},
         "marker": {"size": 7, "symbol": symbol},
         "hovertemplate": f"%{{x}} B: %{{y:.3s}}s<extra>{protocol}, measured</extra>",

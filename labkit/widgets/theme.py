@@ -7,7 +7,7 @@ imported once a figure is really wanted.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 INK = "#767a80"  # text and axes: contrast about 4.3 to 1 on white and on JupyterLab's black
@@ -37,6 +37,11 @@ def axis(title: str, **more: Any) -> Axis:
         "automargin": True,
     }
     return {**look, **more}
+
+
+def spread(below: Sequence[float], above: Sequence[float]) -> dict[str, Any]:
+    """A trace's ``error_y``: how far each point's bar reaches down and up."""
+    return {"type": "data", "symmetric": False, "array": above, "arrayminus": below, "thickness": 1}
 
 
 def figure(data: list[dict[str, Any]], layout: Mapping[str, Any], title: str, height: int = 420) -> Any:

@@ -170,3 +170,10 @@ def test_the_claim_can_be_answered_in_several_words(unit: str) -> None:
     for left_out in ("NVSwitch hops", ["message size"], "with P2P off 16 to 24 us"):
         answer = {"verdict": "False", "number": 2.1, "unit": unit, "left_out": left_out}
         assert l05_ways.claim(answer) is None
+
+
+def test_whole_floats_are_told_what_they_are() -> None:
+    call = Call({"items": 12, "speeds": [1, 1, 1]}, None)
+    _, hint = l05_why.split(call, [4.0, 4.0, 4.0])
+    assert "these are floats" in hint
+    assert l05_why.split(call, [4, 4, 4]) is None

@@ -19,12 +19,18 @@ from labkit.network.splitting import simulate
 Trouble = tuple[str, str] | None
 
 
+def _counts_why(returned: Any, workers: int) -> str:
+    if isinstance(returned, (list, tuple)) and any(isinstance(one, float) for one in returned):
+        return f"{workers} counts are asked for, as whole numbers; these are floats: int(...) cuts off what is left."
+    return f"{workers} counts are asked for, as whole numbers."
+
+
 def split(call: Call, returned: Any) -> Trouble:
     """Whole numbers that add up, none where the speed is 0, and the largest remainders served first."""
     items, speeds = call.arguments["items"], call.arguments["speeds"]
     counts = whole_numbers(returned, len(speeds))
     if counts is None:
-        return f"split returned {shown(returned)}.", f"{len(speeds)} counts are asked for, as whole numbers."
+        return f"split returned {shown(returned)}.", _counts_why(returned, len(speeds))
     shares = [Fraction(items) * Fraction(speed) / sum(map(Fraction, speeds)) for speed in speeds]
     for worker, (count, speed) in enumerate(zip(counts, speeds, strict=True)):
         if count < 0 or (count and not speed):

@@ -91,3 +91,11 @@ def test_the_claims_number_may_be_in_either_unit(kilo: float):
 
 def test_the_wrong_scripts_differ_from_the_right_one_in_what_they_are_named_after():
     assert len({one.source for one in TORCHRUN}) == len(TORCHRUN) >= 15
+
+
+def test_labkits_own_two_levels_are_no_answer():
+    text = "def hierarchical(data, rank, nodes, per_node):\n"
+    text += "    from labkit.network import hierarchical_all_reduce\n\n    hierarchical_all_reduce(data, per_node)\n"
+    result = labkit.exercise("08.hierarchical").check(sources.answer(text, "hierarchical"))
+    assert result.outcome == "failed"
+    assert result.message == "The sums are right, and a ready-made hierarchical_all_reduce has made them."

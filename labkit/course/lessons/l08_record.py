@@ -40,6 +40,7 @@ def record_hierarchical(answer: Answer, nodes: int, per_node: int, elements: int
     return {
         "data": data,
         "messages": [[one.source, one.to, one.bytes] for one in played.messages],
+        "kinds": sorted({one.kind for one in played.messages}),
     }
 
 

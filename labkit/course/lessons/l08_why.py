@@ -82,14 +82,25 @@ def hierarchical(call: Call, returned: Any) -> Trouble:
     try:
         data = [np.asarray(one) for one in returned["data"]]
         messages = [tuple(map(int, one)) for one in returned["messages"]]
+        kinds = list(map(str, returned["kinds"]))
     except (TypeError, ValueError, KeyError):
         return (
             "What hierarchical did cannot be read.",
             "work on data in place, with labkit's own collectives.",
         )
-    return _sums(data, nodes * per_node, elements, per_node) or _over_the_wire(
-        messages, nodes, per_node, elements
+    return (
+        _sums(data, nodes * per_node, elements, per_node)
+        or _over_the_wire(messages, nodes, per_node, elements)
+        or _ready_made(kinds, nodes, per_node)
     )
+
+
+def _ready_made(kinds: list[str], nodes: int, per_node: int) -> Trouble:
+    """No phase inside a node can be an all-reduce and send so little: then labkit's whole function was called."""
+    if nodes == 1 or per_node == 1 or kinds != ["all_reduce"]:
+        return None
+    why = "the task is to write it, from ring_reduce_scatter, ring_all_reduce and ring_all_gather."
+    return "The sums are right, and a ready-made hierarchical_all_reduce has made them.", why
 
 
 def _sums(data: list[np.ndarray], world: int, elements: int, per_node: int) -> Trouble:

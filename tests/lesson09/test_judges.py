@@ -42,3 +42,8 @@ def test_right_answers_pass_in_any_form():
 )
 def test_feedback(judge, call, answer, says):
     assert says in " ".join(judge(call, answer))
+
+
+def test_a_load_is_told_in_the_gb_of_the_task():
+    message, _ = loads.place(TWO, [0, 2, 1, 3])
+    assert message.endswith("with 2 GB; gate 1 GB.")

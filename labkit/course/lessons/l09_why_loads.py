@@ -13,7 +13,6 @@ from labkit.course.checks import Call
 from labkit.course.compare import number
 from labkit.course.lessons import l09_cases as cases
 from labkit.course.messages import shown
-from labkit.hardware.units import show_bytes
 
 Trouble = tuple[str, str] | None
 
@@ -179,7 +178,7 @@ def place(call: Call, returned: Any) -> Trouble:
     name, size = hottest(table, host_of)
     if size <= call.expected * (1 + 1e-9):
         return None
-    message = f"The hottest link is {name} with {show_bytes(size)}; gate {show_bytes(call.expected)}."
+    message = f"The hottest link is {name} with {size / 1e9:.3g} GB; gate {call.expected / 1e9:.3g} GB."
     return message, _place_why(table, host_of)
 
 

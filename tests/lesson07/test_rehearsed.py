@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from support import needs
 
+from labkit.course.checks import Call
+from labkit.course.lessons import l07_why as why
 from labkit.errors import LabkitError
 from labkit.network.training.rehearsed import Event, rehearse_training, watch_gradients
 
@@ -106,3 +108,38 @@ def test_gradients_in_the_order_of_backward_and_the_real_class_on_top() -> None:
     torch.testing.assert_close(first, [one.grad for one in model.parameters()])
     names = [one.name for one in rehearse_training(step, 2).events[0] if one.what == "gradient"]
     assert names == ["1.bias", "1.weight", "0.bias", "0.weight"] or names[:2] == ["1.weight", "1.bias"]
+
+
+def test_a_forward_outside_no_sync_and_its_backward_inside_is_told() -> None:
+    """torch's DDP would send these gradients, and count them as this rank's own."""
+    needs.require("torch")
+    import torch
+
+    from labkit.network.training import DataParallel
+
+    def step(world: Any) -> None:
+        ddp = DataParallel(torch.nn.Linear(3, 4), world=world)
+        loss = ddp(torch.ones(2, 3)).sum()
+        with ddp.no_sync():
+            loss.backward()
+
+    with pytest.raises(LabkitError, match=r"was outside no_sync\(\), and its backward is inside"):
+        rehearse_training(step, 2)
+
+
+def test_a_backward_pass_in_unused_is_seen() -> None:
+    needs.require("torch")
+    import torch
+
+    from labkit.course.lessons.l07_torch import record_unused
+
+    def unused(output: Any, parameters: dict[str, Any]) -> list[str]:
+        found = torch.autograd.grad(output.sum(), list(parameters.values()), allow_unused=True)
+        return [name for name, one in zip(parameters, found, strict=True) if one is None]
+
+    call = Call({"net": "both branches"}, [])
+    assert why.unused(call, record_unused(unused, "both branches")) == (
+        "unused ran backward, or torch.autograd.grad.",
+        "walk the graph that it would follow.",
+    )
+    assert why.unused(call, record_unused(lambda output, parameters: [], "both branches")) is None

@@ -137,9 +137,13 @@ NETS: dict[str, Callable[[Branches, torch.Tensor], torch.Tensor]] = {
 def record_unused(answer: Callable[..., Any], net: str) -> dict[str, Any]:
     model = Branches()
     output = NETS[net](model, torch.ones(2, 4))
+    passes: list[str] = []
+    if output.requires_grad:
+        output.register_hook(lambda _: passes.append("backward"))
     returned = answer(output, dict(model.named_parameters()))
     names = sorted(map(str, returned)) if isinstance(returned, (list, tuple, set)) else returned
     return {
         "names": names,
+        "passes": passes,
         "gradients": [name for name, one in model.named_parameters() if one.grad is not None],
     }

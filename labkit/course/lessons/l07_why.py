@@ -348,6 +348,8 @@ def unused(call: Call, returned: Any) -> Trouble:
     if returned["gradients"]:
         message = f"After unused, {returned['gradients'][0]} has a gradient."
         return message, "find out without running backward: walk the graph that it would follow."
+    if returned["passes"]:
+        return "unused ran backward, or torch.autograd.grad.", "walk the graph that it would follow."
     if sorted(names) == sorted(wanted):
         return None
     more, less = [n for n in names if n not in wanted], [n for n in wanted if n not in names]

@@ -95,7 +95,7 @@ class DataParallel(nn.Module):
             self._begin()
             if self.find_unused:
                 self._skip_unused(result)
-        return tree_map_only(torch.Tensor, self._heard, result)
+        return tree_map_only(torch.Tensor, partial(self._heard, synced=self._syncing), result)
 
     def register_comm_hook(self, state: Any, hook: Callable[..., Any]) -> None:
         """Have buckets averaged by ``hook(state, bucket)``, as in torch's DDP: it returns a future of the average."""
@@ -123,7 +123,7 @@ class DataParallel(nn.Module):
             for position, parameter in enumerate(bucket.parameters):
                 parameter.register_post_accumulate_grad_hook(partial(self._ready, bucket, position))
 
-    def _heard(self, output: torch.Tensor) -> torch.Tensor:
+    def _heard(self, output: torch.Tensor, synced: bool) -> torch.Tensor:
         """An output that says when backward gets to it, also where this rank has used no parameter for it.
 
         The others wait for this rank's share in any case; so its backward pass has to be noticed even if it brings no
@@ -135,8 +135,14 @@ class DataParallel(nn.Module):
             output = output.detach().requires_grad_()
         if output.is_leaf:
             output = output * 1  # a hook on the leaf itself would stay for later steps
-        output.register_hook(lambda _: self._start())
+        output.register_hook(lambda _: self._came(synced))
         return output
+
+    def _came(self, synced: bool) -> None:
+        """Backward has come to an output whose forward pass was synchronised, or was not."""
+        if synced and not self._syncing:
+            raise LabkitError(_NO_BACKWARD)
+        self._start()
 
     def _begin(self) -> None:
         self.log.clear()
@@ -230,6 +236,10 @@ _NAMED = 3
 _NO_FORWARD = (
     "Backward has come to a model whose forward pass was not synchronised, or whose gradients were averaged already: "
     "run forward and backward together, both inside no_sync() or both outside, and one backward for each forward."
+)
+_NO_BACKWARD = (
+    "The forward pass of this output was outside no_sync(), and its backward is inside, where nothing is sent: run "
+    "forward and backward together, both inside no_sync() or both outside."
 )
 _LATE = (
     "The gradient of {name} came after its bucket had left: the forward pass before this backward did not use it. Join "

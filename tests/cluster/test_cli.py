@@ -126,6 +126,28 @@ def test_submit_shows_torchruns_command(capsys: pytest.CaptureFixture[str]) -> N
     assert "--rdzv-endpoint=node01:1234" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("words", "nodes", "theirs"),
+    [
+        ("train.py --nodes 2 --via torchrun --dry-run", 2, ""),
+        ("train.py data.csv --nodes 2 --steps 5 --dry-run", 2, "data.csv --steps 5"),
+        ("train.py --dry-run -- --nodes 3 --steps 5", 1, "--nodes 3 --steps 5"),
+        (
+            "--nodes 2 --dry-run train.py --nodes 7",
+            2,
+            "--nodes 7",
+        ),  # as with torchrun: all behind it is the script's
+    ],
+)
+def test_a_script_may_come_first(
+    words: str, nodes: int, theirs: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    submit(words.split())
+    command = capsys.readouterr().out.splitlines()[-1]
+    assert command.endswith(f"train.py {theirs}".rstrip())
+    assert f"--nnodes={nodes}" in command
+
+
 def test_submit_shows_slurms_script(capsys: pytest.CaptureFixture[str]) -> None:
     words = "--nodes 4 --ranks-per-node 8 --gpus-per-node 8 --cpus-per-rank 6 --memory 1.5GiB --time 90s --via slurm"
     submit([*words.split(), "--restarts", "2", "--dry-run", "train.py", "it's"])

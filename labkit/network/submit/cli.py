@@ -1,4 +1,4 @@
-"""``labkit submit --nodes 2 --via torchrun|slurm|kubernetes [--dry-run] script.py``."""
+"""``labkit submit script.py --nodes 2 --via torchrun|slurm|kubernetes [--dry-run]``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _IMAGE = "IMAGE"  # what stands in a manifest that is only shown
 
 def main(arguments: list[str]) -> int:
     """Show or run a job; its exit status, 2 for what cannot be."""
-    options = _parser().parse_args(arguments)
+    options = _read(arguments)
     job = _job(options)
     if options.dry_run:
         print(_shown(job, options), end="")
@@ -33,6 +33,24 @@ def main(arguments: list[str]) -> int:
     return kubernetes.submit(job, options.image) if options.via == "kubernetes" else _torchrun(job, options)
 
 
+def _read(arguments: list[str]) -> argparse.Namespace:
+    """The options, with ``script`` and its ``arguments``.
+
+    Behind a script that comes first stand our options, then the script's own: those we do not know, and all after
+    ``--``. Behind one that comes after an option everything is the script's, as with torchrun.
+    """
+    parser = _parser()
+    if not arguments or arguments[0].startswith("-"):
+        parser.add_argument("script")
+        parser.add_argument("arguments", nargs=argparse.REMAINDER)
+        return parser.parse_args(arguments)
+    script, *rest = arguments
+    end = rest.index("--") if "--" in rest else len(rest)
+    options, theirs = parser.parse_known_args(rest[:end])
+    options.script, options.arguments = script, [*theirs, *rest[end + 1 :]]
+    return options
+
+
 def _shown(job: Job, options: argparse.Namespace) -> str:
     if options.via == "slurm":
         return slurm.script(job)
@@ -44,7 +62,9 @@ def _parser() -> argparse.ArgumentParser:
         prog="labkit submit",
         description="Run a script under torchrun on several nodes: virtual ones, this and other machines, Slurm's or "
         "Kubernetes'.",
-        epilog="torchrun: without --endpoint, on the cluster of --cluster, or on one made for this job.",
+        epilog="The script may also come first; its own arguments then stand after --. torchrun: without --endpoint, "
+        "on the cluster of --cluster, or on one made for this job.",
+        allow_abbrev=False,  # an abbreviation of ours may be an option of the script's
     )
     cluster_cli.network_options(parser)
     parser.set_defaults(nodes=1)
@@ -66,8 +86,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--cluster", help="torchrun: a cluster of 'labkit cluster up'")
     parser.add_argument("--dry-run", action="store_true", help="show the commands or the script, run nothing")
-    parser.add_argument("script")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER)
     return parser
 
 

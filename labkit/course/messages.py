@@ -28,7 +28,8 @@ def stub(name: str) -> str:
 
 
 def passed(praise: str, count: int, what: str) -> str:
-    return f"{praise} ({count} {what}{'es' if what.endswith('ch') else 's'} compared.)"
+    several = "" if count == 1 else "es" if what.endswith("ch") else "s"
+    return f"{praise} ({count} {what}{several} compared.)"
 
 
 def stray(name: str, offset: int) -> str:

@@ -123,3 +123,8 @@ def test_numbers_as_learners_read_them(value, text):
 def test_values_fit_on_a_line(value, text):
     assert messages.shown(value).startswith(text)
     assert len(messages.shown(value)) <= 160
+
+
+def test_one_is_one_and_two_are_several():
+    assert messages.passed("Right.", 1, "call") == "Right. (1 call compared.)"
+    assert messages.passed("Right.", 2, "launch") == "Right. (2 launches compared.)"

@@ -65,7 +65,7 @@ class Topology:
         pieces = sorted(nx.strongly_connected_components(self.graph), key=len)
         lost, rest = min(pieces[0], key=str), min(pieces[-1], key=str)
         raise LabkitError(
-            f"The topology {self.name} is in {len(pieces)} pieces: nothing leads from {lost} to {rest} and back; "
+            f"{self.name}: this topology is in {len(pieces)} pieces. Nothing leads from {lost} to {rest} and back; "
             "join them with a link in both directions."
         )
 

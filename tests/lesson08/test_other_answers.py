@@ -99,3 +99,23 @@ def test_labkits_own_two_levels_are_no_answer():
     result = labkit.exercise("08.hierarchical").check(sources.answer(text, "hierarchical"))
     assert result.outcome == "failed"
     assert result.message == "The sums are right, and a ready-made hierarchical_all_reduce has made them."
+
+
+@pytest.mark.parametrize(
+    ("body", "says", "hint"),
+    [
+        ("while True: pass", "did not come to an end", "does a loop before it never end?"),
+        (
+            "import os; os._exit(0)",
+            "Rank 0 of 4 ended its process in the middle of train.",
+            "return the model",
+        ),
+    ],
+)
+def test_a_script_that_ends_in_no_usual_way_is_told_so(body: str, says: str, hint: str):
+    needs.require("torch")
+    text = f"def train(data, epochs, path):\n    {body}\n"
+    result = labkit.exercise("08.torchrun").check(sources.answer(text, "train"))
+    assert result.outcome == "failed"
+    assert says in result.message
+    assert hint in result.why

@@ -63,6 +63,12 @@ def _ended(ranks: list[dict[str, Any]], text: dict[str, Any]) -> Trouble:
             f"Rank {rank} of {world} raised {kind}: {said.splitlines()[0][:160] if said else ''}",
             _raised_why(said),
         )
+    left = [rank for rank, one in enumerate(ranks) if one.get("ended") == 0]
+    if left:
+        return (
+            f"Rank {left[0]} of {world} ended its process in the middle of train.",
+            "let train return the model, on every rank.",
+        )
     stuck = [rank for rank, one in enumerate(ranks) if "ended" in one]
     if stuck or raised:
         rank = (stuck or [raised[0][0]])[0]
@@ -71,6 +77,8 @@ def _ended(ranks: list[dict[str, Any]], text: dict[str, Any]) -> Trouble:
         why = (
             _LOCAL if local else "one of them waits for the others in a collective that not all of them call."
         )
+        if not any(joined):
+            why = "none of them has come to init_process_group: does a loop before it never end?"
         return f"The {world} ranks did not come to an end: rank {rank} still waited after some seconds.", why
     return None
 

@@ -79,8 +79,8 @@ def recording(
     results : CollectiveResult or mapping of name to CollectiveResult
         Simulated on `fabric` with ``timeline=True``. Several follow one another on one scale of time; each is a span.
     lanes : {"classes", "hottest"} or list of str
-        A lane for each class of links that carries anything (the mean over its links), for each of the eight busiest
-        links, or for the classes and links named (see `classes`).
+        A lane for each class of links that carries anything (the mean over its links; of many classes, the twelve
+        that carry most), for each of the eight busiest links, or for the classes and links named (see `classes`).
     seconds : float
         How long the recording is to last, for all of the simulated time.
 
@@ -145,11 +145,12 @@ def _lanes(topology: Topology, named: Mapping[str, CollectiveResult], lanes: str
     carried = np.sum([result.links.bytes for result in named.values()], axis=0)
     if lanes == "classes":
         used = {lane: links for lane, links in classes(topology).items() if carried[links].any()}
-        return dict(list(used.items())[:MOST_LANES])
+        busiest = sorted(used, key=lambda lane: -carried[used[lane]].mean())[:MOST_LANES]
+        return {lane: links for lane, links in used.items() if lane in busiest}
     names = topology.links.names
     if lanes == "hottest":
-        busiest = [load.name for result in named.values() for load in result.links.hottest(8)]
-        lanes = list(dict.fromkeys(busiest))[:MOST_LANES]
+        hottest = [load.name for result in named.values() for load in result.links.hottest(8)]
+        lanes = list(dict.fromkeys(hottest))[:MOST_LANES]
     known = {**{name: np.array([number]) for number, name in enumerate(names)}, **classes(topology)}
     wanted = [lanes] if isinstance(lanes, str) else lanes
     if unknown := [name for name in wanted if name not in known]:

@@ -13,6 +13,7 @@ from labkit.network.training.rehearsed import RehearsedWorld, rehearse_training,
 Answer = Callable[..., Any]
 CHAIN = (5, 8, 8, 6, 3)
 BUCKET_STEPS = 2
+MICRO_BATCH = 4  # samples
 
 
 def train(answer: Answer) -> Answer:
@@ -77,7 +78,7 @@ def record_overlapped(answer: Answer, ranks: int, bucket_bytes: int, seed: int) 
     return _record(on_a_rank, ranks)
 
 
-def rank_batches(rank: int, seed: int, steps: int, samples: int = 4) -> list[Any]:
+def rank_batches(rank: int, seed: int, steps: int, samples: int = MICRO_BATCH) -> list[Any]:
     """What a rank has to learn from in the exercises that give every rank its own data."""
     return serial.batches(1000 * seed + rank, steps, samples, CHAIN[0], CHAIN[-1])
 
@@ -102,6 +103,7 @@ def record_accumulate(answer: Answer, ranks: int, micro_batches: int, lr: float,
         model = nets.chain(CHAIN, seed)
         ddp = DataParallel(model, bucket="200B", world=world)
         optimizer = nets.Descent(model, lr, world)
+        model.register_forward_hook(lambda _, given, made: world.note("forward", size=len(made)))
         parts = nets.tensors(rank_batches(world.rank, seed, 2 * micro_batches))
         for step in range(2):
             answer(ddp, nets.mean_square, parts[step * micro_batches : (step + 1) * micro_batches], optimizer)

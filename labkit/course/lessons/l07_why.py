@@ -10,6 +10,7 @@ import numpy as np
 from labkit.course.checks import Call
 from labkit.course.compare import difference
 from labkit.course.lessons import l07_cases as cases
+from labkit.course.lessons import l07_record as record
 from labkit.course.lessons import l07_serial as serial
 from labkit.course.messages import shown
 from labkit.hardware.units import show_bytes
@@ -277,7 +278,11 @@ def _average_why(call: Call, rank: int, step: int, got: Any, wanted: serial.Weig
 def accumulate(call: Call, returned: Any) -> Trouble:
     weights, events = recorded(returned)
     return (
-        _steps_taken(events) or _synchronised(call, events) or _accumulated(call, weights) or flights(events)
+        _steps_taken(events)
+        or _one_by_one(events)
+        or _synchronised(call, events)
+        or _accumulated(call, weights)
+        or flights(events)
     )
 
 
@@ -287,6 +292,16 @@ def _steps_taken(events: Events) -> Trouble:
         return None
     message = f"In two batches the optimizer stepped {taken} times."
     return message, "one step a batch: after all of its micro-batches."
+
+
+def _one_by_one(events: Events) -> Trouble:
+    largest = max((size for own in events for what, _, size in own if what == "forward"), default=0)
+    if largest <= record.MICRO_BATCH:
+        return None
+    message = (
+        f"A forward pass took {largest} samples at once; a micro-batch has {record.MICRO_BATCH} of them."
+    )
+    return message, "the whole batch does not fit: each micro-batch goes forward and backward by itself."
 
 
 def _synchronised(call: Call, events: Events) -> Trouble:

@@ -230,6 +230,19 @@ def _accumulate(label: str, outcome: str, says: str, body: str) -> Wrong:
 
 ACCUMULATE = (
     _accumulate(
+        "all micro-batches at once",
+        "failed",
+        "A forward pass took",
+        """
+        import torch
+
+        optimizer.zero_grad()
+        x, y = (torch.cat(parts) for parts in zip(*micro_batches))
+        loss(ddp(x), y).backward()
+        optimizer.step()
+        """,
+    ),
+    _accumulate(
         "synchronised at every micro-batch",
         "failed",
         "every micro-batch was synchronised",

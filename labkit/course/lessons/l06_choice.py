@@ -44,12 +44,17 @@ def choose(call: Call, returned: Any) -> Trouble:
         )
     if off <= CLOSE:
         return None
-    way = "too much" if predicted > seconds else "too little"
     message = (
         f"For {show_bytes(size)} by {name} you predict {_time(predicted)}, and the row held out says "
-        f"{show_time(seconds)}: {off:.0%} {way}, where {CLOSE:.0%} is allowed."
+        f"{show_time(seconds)}: {_off(predicted / seconds)}, where {CLOSE:.0%} is allowed."
     )
     return message, _prediction_why(tables[name], size, float(predicted))
+
+
+def _off(ratio: float) -> str:
+    if ratio > 10:
+        return f"{ratio:,.0f} times as much"
+    return f"{abs(ratio - 1):.0%} too {'much' if ratio > 1 else 'little'}"
 
 
 def _time(seconds: float) -> str:

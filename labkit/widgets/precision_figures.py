@@ -1,4 +1,4 @@
-"""Figures of lesson 04: number formats, gradients in a format's range, products by hand and by library, memory."""
+"""Figures of lesson 04: number formats, gradients in a format's range, products by hand and by library, losses."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ import numpy as np
 from labkit.compute.formats import Format
 from labkit.compute.products import BY_HAND, LIBRARY, Product
 from labkit.widgets import theme
-
-_PARTS = ("weights", "gradients", "optimizer", "activations")
 
 
 def range_and_spacing(formats: Sequence[Format], int8_largest: float = 1.0) -> Any:
@@ -182,31 +180,3 @@ _LINES = (
     (theme.RED, "dot", 3),
     (theme.GREEN, "dashdot", 2),
 )
-
-
-def training_memory(found: Mapping[str, Any], title: str, capacity: float | None = None) -> Any:
-    """Stacked bars of what training keeps, GB a rank (name -> TrainingMemory), and a line at ``capacity`` bytes."""
-    colours = (theme.BLUE, theme.GREEN, theme.PURPLE, theme.ORANGE)
-    traces = [
-        {
-            "type": "bar",
-            "name": part,
-            "y": list(found),
-            "x": [getattr(one, part) / 1e9 for one in found.values()],
-            "orientation": "h",
-            "marker": {"color": colour},
-            "hovertemplate": f"%{{y}}: {part} %{{x:.2f}} GB (modelled)<extra></extra>",
-        }
-        for part, colour in zip(_PARTS, colours, strict=True)
-    ]
-    layout: dict[str, Any] = {
-        "barmode": "stack",
-        "xaxis": theme.axis("GB a rank (modelled)", rangemode="tozero"),
-        "yaxis": theme.axis("", autorange="reversed"),
-        "legend": {"orientation": "h", "x": 0, "y": -0.2, "yanchor": "top", "traceorder": "normal"},
-    }
-    if capacity is not None:
-        layout["shapes"] = [_mark(capacity / 1e9)]
-        said = _said(capacity / 1e9, f"a card of {capacity / 1e9:g} GB")
-        layout["annotations"] = [{**said, "textangle": 0, "xanchor": "center", "yanchor": "bottom"}]
-    return theme.figure(traces, layout, title, height=160 + 60 * len(found))

@@ -67,8 +67,8 @@ def over_bucket(
     return theme.figure(traces, layout, title, 400)
 
 
-def memory(rows: Mapping[str, TrainingMemory], capacity: float | None, title: str) -> Any:
-    """A bar a row, of its parts, in GB a rank; a line where the card is full."""
+def memory(rows: Mapping[str, TrainingMemory], title: str, capacity: float | None = None) -> Any:
+    """A bar a row, of its parts, in GB a rank; a line where a card of ``capacity`` bytes is full."""
     names = list(rows)
     traces: list[dict[str, Any]] = [
         {

@@ -7,7 +7,6 @@ import pytest
 
 from labkit.compute import products
 from labkit.compute.formats import FORMATS
-from labkit.network.memory_model import training_memory
 from labkit.widgets import precision_figures
 
 
@@ -101,11 +100,7 @@ def test_beyond_the_largest_number_is_what_the_format_has():
     assert words("fp8_e4m3")[-1] == "NaN"
 
 
-def test_losses_are_smoothed_and_memory_is_stacked():
+def test_losses_are_smoothed():
     figure = precision_figures.losses({"a": [4.0] * 10 + [2.0] * 10}, "title", over=10)
     assert figure.data[0].y[0] == pytest.approx(4)
     assert figure.data[0].y[-1] == pytest.approx(2)
-    one = training_memory(1e9, "mixed", "adam", activations=5e9)
-    figure = precision_figures.training_memory({"job": one}, "title", capacity=16e9)
-    assert [bar.x[0] for bar in figure.data] == [2, 2, 12, 5]
-    assert figure.layout.shapes[0].x0 == 16

@@ -25,7 +25,7 @@ def test_memory_adds_up_to_the_model() -> None:
     from labkit.widgets import training_figures
 
     rows = {f"ZeRO {s}": training_memory(1e9, zero_stage=s, ranks=4, activations=1e9) for s in (0, 3)}
-    figure = training_figures.memory(rows, 10e9, "Memory")
+    figure = training_figures.memory(rows, "Memory", capacity=10e9)
     assert [sum(part.x[n] for part in figure.data) for n in range(2)] == [17, 5]
     assert figure.layout.shapes[0].x0 == 10
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from labkit.course.checks import DataCheck, FunctionCheck
+from labkit.course.claims import claim_begun
 from labkit.course.lessons import l00_cases as cases
 from labkit.course.lessons import l00_container as container
 from labkit.course.lessons import l00_why as why
@@ -118,7 +119,7 @@ EXERCISES = (
             "claim is fine all the same.",
         ),
         praise="Yes: a good rule of thumb, and an exception that people meet every day without noticing.",
-        plan=DataCheck(why.claim, cases.begun),
+        plan=DataCheck(why.claim, claim_begun),
         wrong=wrong.CLAIM,
     ),
     Exercise(

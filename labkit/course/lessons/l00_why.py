@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from labkit.course import explain
+from labkit.course import claims, explain
 from labkit.course.checks import Call
 from labkit.course.compare import number
 from labkit.course.lessons.l00_cases import FIGURES, LAYERS, TOLERANCE, Printed, Truth
@@ -191,31 +191,6 @@ def _mean(recording: Recording, key: str, start: float, end: float) -> float:
     return float(np.nanmean(recording.values(key)[inside]))
 
 
-def claim(answer: dict[str, Any]) -> Trouble:
-    for key in ("verdict", "number", "unit", "left_out"):
-        if answer.get(key) is None or answer[key] == "":
-            return f"claim has nothing under '{key}' yet.", ""
-    return (
-        _verdict(answer["verdict"])
-        or _capability(answer["number"], answer["unit"])
-        or _left_out(answer["left_out"])
-    )
-
-
-def _verdict(given: Any) -> Trouble:
-    verdict = str(given).strip().lower().replace("_", " ")
-    if verdict == "mostly true":
-        return None
-    if verdict not in ("true", "misleading", "false", "unsourced"):
-        options = "'true', 'mostly true', 'misleading', 'false' or 'unsourced'"
-        return f"The verdict is {shown(given)}; it should be {options}.", ""
-    why = {
-        "true": "as a rule of thumb it holds; is there really no older code that runs on such a card?",
-        "false": "compilers do know this card from CUDA 11.1 on; what else is there that runs on it?",
-    }.get(verdict, "it is a good rule with an exception: name the exception.")
-    return f"'{verdict}' is not the best verdict.", why
-
-
 def _capability(value: Any, unit: Any) -> Trouble:
     trouble = explain.not_a_number(value)
     if trouble:
@@ -234,11 +209,15 @@ def _capability(value: Any, unit: Any) -> Trouble:
     )
 
 
-def _left_out(given: Any) -> Trouble:
-    text = (" ".join(map(str, given)) if isinstance(given, (list, tuple)) else str(given)).lower()
-    if any(word in text for word in ("major", "compatib", "ptx", "sm_80", "8.0", "binary")):
-        return None
-    return (
-        "Under 'left_out', name what lets older code run on a newer card.",
-        "look at the rule of compute capabilities.",
-    )
+claim = claims.Judge(
+    verdicts=("mostly true",),
+    reasons={
+        "true": "as a rule of thumb it holds; is there really no older code that runs on such a card?",
+        "false": "compilers do know this card from CUDA 11.1 on; what else is there that runs on it?",
+    },
+    otherwise="it is a good rule with an exception: name the exception.",
+    number=_capability,
+    left_out=("major", "compatib", "ptx", "sm_80", "8.0", "binary"),
+    asked="what lets older code run on a newer card.",
+    hint="look at the rule of compute capabilities.",
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from labkit.course.checks import DataCheck, FunctionCheck, KernelCheck
+from labkit.course.claims import claim_begun
 from labkit.course.lessons import l01_cases as cases
 from labkit.course.lessons import l01_why as why
 from labkit.course.lessons import l01_wrong as wrong
@@ -140,7 +141,7 @@ EXERCISES = (
             "plainly false. A fair comparison names a kernel and gives FLOP/s and bytes/s for both.",
         ),
         praise="Yes: cores and lanes are different things, and FLOP/s and bytes/s are what can be compared.",
-        plan=DataCheck(why.claim, cases.claim_begun),
+        plan=DataCheck(why.claim, claim_begun),
         wrong=wrong.CLAIM,
     ),
 )

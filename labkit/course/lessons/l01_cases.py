@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -159,15 +158,6 @@ def smallest_size(
     """The answer in exact arithmetic."""
     gain = Fraction(cpu) - Fraction(gpu) - Fraction(size) / Fraction(rate)
     return math.floor((Fraction(launch) + Fraction(latency)) / gain) + 1 if gain > 0 else None
-
-
-def claim_begun(claim: Any) -> bool:
-    return not all(map(claim_blank, claim.values()))
-
-
-def claim_blank(value: Any) -> bool:
-    """Whether an entry of the claim still has to be filled in."""
-    return value is None or (isinstance(value, str) and not value.strip())
 
 
 def _floats(seed: tuple[int, ...], shape: tuple[int, ...]) -> np.ndarray:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from labkit.course import explain
+from labkit.course import claims, explain
 from labkit.course.checks import Call, Launch
 from labkit.course.compare import Difference, number
-from labkit.course.lessons.l01_cases import claim_blank, serial_share
+from labkit.course.lessons.l01_cases import serial_share
 from labkit.course.messages import shown
 
 _STRIDE = (
@@ -135,53 +135,25 @@ def _break_even_why(call: Call, returned: float) -> str:
     return near[0] if near else ""
 
 
-def claim(answer: dict[str, Any]) -> tuple[str, str] | None:
-    """The verdict, the number with its unit, and what the claim leaves out, in that order."""
-    for key in ("verdict", "number", "unit", "left_out"):
-        if claim_blank(answer.get(key)):
-            return f"claim has nothing under '{key}' yet.", ""
-    return (
-        _verdict(answer["verdict"])
-        or _figure(answer["number"], answer["unit"])
-        or _left_out(answer["left_out"])
-    )
-
-
-def _verdict(given: Any) -> tuple[str, str] | None:
-    verdict = str(given).strip().lower().replace("_", " ")
-    if verdict == "misleading":
-        return None
-    if verdict not in ("true", "mostly true", "false", "unsourced"):
-        options = "'true', 'mostly true', 'misleading', 'false' or 'unsourced'"
-        return f"The verdict is {shown(given)}; it should be {options}.", ""
-    if verdict == "false":
-        why = "GPUs are sometimes that much faster; the trouble is what the claim counts to get there."
-    elif verdict == "unsourced":
-        why = "no source is needed to see what is wrong: the two counts are of different things."
-    else:
-        why = "is one of a GPU's 'thousands' the same kind of thing as one of a CPU's '4 to 8'?"
-    return f"'{verdict}' is not the best verdict.", why
-
-
-def _figure(value: Any, unit: Any) -> tuple[str, str] | None:
-    trouble = explain.not_a_number(value)
-    if trouble:
-        return f"The number is {trouble}; it should be a plain number, with its unit under 'unit'.", ""
-    if "lane" not in str(unit).lower():
-        return f"The unit is {shown(unit)}; what an A100 has thousands of are 'lanes'.", ""
-    if value == 108 * 64:
-        return None
-    why = (
-        "that counts the SMs; each has 64 fp32 lanes."
-        if value == 108
-        else "multiply the SMs by the lanes in each."
-    )
-    return f"An A100 does not have {shown(value)} fp32 lanes.", why
-
-
-def _left_out(given: Any) -> tuple[str, str] | None:
-    text = (" ".join(map(str, given)) if isinstance(given, (list, tuple)) else str(given)).lower()
-    if any(word in text for word in ("flop", "byte", "bandwidth", "lane", "simd", "throughput")):
-        return None
-    message = "Under 'left_out', name what has to be compared instead of cores."
-    return message, "think of what a kernel needs: operations a second and bytes a second."
+claim = claims.Judge(
+    verdicts=("misleading",),
+    reasons={
+        "false": "GPUs are sometimes that much faster; the trouble is what the claim counts to get there.",
+        "unsourced": "no source is needed to see what is wrong: the two counts are of different things.",
+    },
+    otherwise="is one of a GPU's 'thousands' the same kind of thing as one of a CPU's '4 to 8'?",
+    number=claims.Figure(
+        units={"lane": 1},
+        loosely=True,
+        unit_hint="what an A100 has thousands of are 'lanes'.",
+        right=((108 * 64, 108 * 64),),
+        wrong="An A100 does not have {value} fp32 lanes.",
+        whys=(
+            (108, 108, "that counts the SMs; each has 64 fp32 lanes."),
+            (-math.inf, math.inf, "multiply the SMs by the lanes in each."),
+        ),
+    ),
+    left_out=("flop", "byte", "bandwidth", "lane", "simd", "throughput"),
+    asked="what has to be compared instead of cores.",
+    hint="think of what a kernel needs: operations a second and bytes a second.",
+)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from labkit.course.checks import DataCheck, KernelCheck
+from labkit.course.claims import claim_begun
 from labkit.course.lessons import l02_cases as cases
 from labkit.course.lessons import l02_why as why
 from labkit.course.lessons import l02_wrong as wrong
 from labkit.course.lessons import l02_wrong_more as more
-from labkit.course.lessons.l01_cases import claim_begun
 from labkit.course.registry import Exercise
 
 EXERCISES = (

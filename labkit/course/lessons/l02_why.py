@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from labkit.course import explain
+from labkit.course import claims, explain
 from labkit.course.checks import Launch
 from labkit.course.compare import Difference, number
-from labkit.course.lessons.l01_cases import claim_blank
 from labkit.course.lessons.l02_cases import INTENSITY, MATMUL_TILE, SIDE, THREADS, TILE
-from labkit.course.messages import shown
 
 _TILES = (
     "each 32 x 32 tile is right in itself but sits in the wrong place: when the picture turns, the tile's own place "
@@ -167,51 +165,27 @@ def _intensity_why(name: str, ratio: float) -> str:
     return found
 
 
-def claim(answer: dict[str, Any]) -> tuple[str, str] | None:
-    """The verdict, the number with its unit, and what the claim leaves out, in that order."""
-    for key in ("verdict", "number", "unit", "left_out"):
-        if claim_blank(answer.get(key)):
-            return f"claim has nothing under '{key}' yet.", ""
-    return (
-        _verdict(answer["verdict"])
-        or _figure(answer["number"], str(answer["unit"]))
-        or _left_out(answer["left_out"])
-    )
-
-
-def _verdict(given: Any) -> tuple[str, str] | None:
-    verdict = str(given).strip().lower().replace("_", " ")
-    if verdict == "mostly true":
-        return None
-    if verdict not in ("true", "misleading", "false", "unsourced"):
-        options = "'true', 'mostly true', 'misleading', 'false' or 'unsourced'"
-        return f"The verdict is {shown(given)}; it should be {options}.", ""
-    why = {
+claim = claims.Judge(
+    verdicts=("mostly true",),
+    reasons={
         "true": "look up both cards of 1.6 TB/s and their kind of memory: which one is HBM2e?",
         "false": "the order of magnitude is right, and so is 'more than twice' for most GDDR6 cards.",
         "misleading": "it is not quite exact, but what it suggests is right: HBM is much faster than GDDR6.",
         "unsourced": "the data sheets are in the catalogue: labkit.hardware.gpus().",
-    }
-    return f"'{verdict}' is not the best verdict.", why[verdict]
-
-
-def _figure(value: Any, unit: str) -> tuple[str, str] | None:
-    trouble = explain.not_a_number(value)
-    if trouble:
-        return f"The number is {trouble}; it should be a plain number, with its unit under 'unit'.", ""
-    scale = {"tb/s": 1.0, "gb/s": 1e-3}.get(unit.strip().lower().replace(" per second", "/s"))
-    if scale is None:
-        return f"The unit is {shown(unit)}; bandwidth is asked for, in 'TB/s' or 'GB/s'.", ""
-    if any(math.isclose(value * scale, card, rel_tol=0.01) for card in (2.039, 1.935)):
-        return None
-    near = math.isclose(value * scale, 1.555, rel_tol=0.04)
-    why = "that is the A100 with 40 GB, whose memory is HBM2; the one with 80 GB has HBM2e." if near else ""
-    return f"The HBM2e of an A100 80 GB does not give {shown(value)} {unit}.", why
-
-
-def _left_out(given: Any) -> tuple[str, str] | None:
-    text = (" ".join(map(str, given)) if isinstance(given, (list, tuple)) else str(given)).lower()
-    words = (
+    },
+    number=claims.Figure(
+        units={"tb/s": 1, "gb/s": 1e-3},
+        unit_hint="bandwidth is asked for, in 'TB/s' or 'GB/s'.",
+        right=(claims.around(2.039, 0.01), claims.around(1.935, 0.01)),
+        wrong="The HBM2e of an A100 80 GB does not give {value} {unit}.",
+        whys=(
+            (
+                *claims.around(1.555, 0.04),
+                "that is the A100 with 40 GB, whose memory is HBM2; the one with 80 GB has HBM2e.",
+            ),
+        ),
+    ),
+    left_out=(
         "card",
         "which",
         "stack",
@@ -225,8 +199,7 @@ def _left_out(given: Any) -> tuple[str, str] | None:
         "hbm2 ",
         "achiev",
         "measur",
-    )
-    if any(word in text for word in words):
-        return None
-    message = "Under 'left_out', name what the two figures depend on."
-    return message, "a kind of memory has no bandwidth; cards have one. Which cards are compared?"
+    ),
+    asked="what the two figures depend on.",
+    hint="a kind of memory has no bandwidth; cards have one. Which cards are compared?",
+)

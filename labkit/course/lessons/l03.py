@@ -4,13 +4,13 @@ l03_programs."""
 from __future__ import annotations
 
 from labkit.course.checks import DataCheck, FunctionCheck
+from labkit.course.claims import claim_begun
 from labkit.course.lessons import l03_cases as cases
 from labkit.course.lessons import l03_programs as programs
 from labkit.course.lessons import l03_record as record
 from labkit.course.lessons import l03_why as why
 from labkit.course.lessons import l03_wrong as wrong
 from labkit.course.lessons import l03_wrong_programs as wrong_programs
-from labkit.course.lessons.l01_cases import claim_begun
 from labkit.course.recorded import RecordedCheck
 from labkit.course.registry import Exercise
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from labkit.compute.feeding import HEADER, SHARDS, number_of
-from labkit.course import explain
+from labkit.course import claims, explain
 from labkit.course.checks import Call
 from labkit.course.compare import number
-from labkit.course.lessons.l01_cases import claim_blank
 from labkit.course.lessons.l03_cases import duration, faster_sides
 from labkit.course.lessons.l03_record import SIDE, images
 from labkit.course.messages import shown
@@ -206,57 +205,25 @@ def _reads(call: Call, logs: Sequence[Sequence[tuple[str, str, int, int]]]) -> T
     return None
 
 
-def claim(answer: dict[str, Any]) -> Trouble:
-    """The verdict, the ratio that holds, and what the claim leaves out, in that order."""
-    for key in ("verdict", "number", "unit", "left_out"):
-        if claim_blank(answer.get(key)):
-            return f"claim has nothing under '{key}' yet.", ""
-    checks: tuple[Callable[[], Trouble], ...] = (
-        lambda: _verdict(answer["verdict"]),
-        lambda: _ratio(answer["number"], answer["unit"]),
-        lambda: _left_out(answer["left_out"]),
-    )
-    return next((trouble for check in checks if (trouble := check())), None)
-
-
-def _verdict(given: Any) -> Trouble:
-    verdict = str(given).strip().lower().replace("_", " ")
-    if verdict == "misleading":
-        return None
-    if verdict not in ("true", "mostly true", "false", "unsourced"):
-        options = "'true', 'mostly true', 'misleading', 'false' or 'unsourced'"
-        return f"The verdict is {shown(given)}; it should be {options}.", ""
-    why = (
-        "both numbers stand in data sheets; the trouble is what they are put beside."
-        if verdict in ("false", "unsourced")
-        else "is a slot of PCIe 4 what a GPU with NVLink 4 sits in?"
-    )
-    return f"'{verdict}' is not the best verdict.", why
-
-
-def _ratio(value: Any, unit: Any) -> Trouble:
-    if trouble := explain.not_a_number(value):
-        return f"The number is {trouble}; it should be a plain number, with its unit under 'unit'.", ""
-    if "time" not in str(unit).lower():
-        return f"The unit is {shown(unit)}; a ratio is in 'times'.", ""
-    if 6.5 <= value <= 7.5:
-        return None
-    why = ""
-    if 13.5 <= value <= 14.5:
-        why = "that is NVLink 4 against PCIe 4; the slot that an H100 sits in is PCIe 5."
-    elif 3 <= value <= 4:
-        why = "one side is one way and the other both ways: take the same for both."
-    elif 0.3 <= value <= 0.5:
-        why = "that is one link of NVLink 4 against the slot; an H100 has 18 of them."
-    return f"An H100's NVLink is not {shown(value)} times its slot.", why
-
-
-def _left_out(given: Any) -> Trouble:
-    text = (" ".join(map(str, given)) if isinstance(given, (list, tuple)) else str(given)).lower()
-    if any(
-        word in text
-        for word in ("direction", "both ways", "one way", "pcie 5", "pcie5", "gen5", "gen 5", "achieved")
-    ):
-        return None
-    message = "Under 'left_out', name what the two numbers hide."
-    return message, "think of the direction, of the slot that such a GPU really has, of peak and achieved."
+claim = claims.Judge(
+    verdicts=("misleading",),
+    reasons=dict.fromkeys(
+        ("false", "unsourced"), "both numbers stand in data sheets; the trouble is what they are put beside."
+    ),
+    otherwise="is a slot of PCIe 4 what a GPU with NVLink 4 sits in?",
+    number=claims.Figure(
+        units={"time": 1},
+        loosely=True,
+        unit_hint="a ratio is in 'times'.",
+        right=((6.5, 7.5),),
+        wrong="An H100's NVLink is not {value} times its slot.",
+        whys=(
+            (13.5, 14.5, "that is NVLink 4 against PCIe 4; the slot that an H100 sits in is PCIe 5."),
+            (3, 4, "one side is one way and the other both ways: take the same for both."),
+            (0.3, 0.5, "that is one link of NVLink 4 against the slot; an H100 has 18 of them."),
+        ),
+    ),
+    left_out=("direction", "both ways", "one way", "pcie 5", "pcie5", "gen5", "gen 5", "achieved"),
+    asked="what the two numbers hide.",
+    hint="think of the direction, of the slot that such a GPU really has, of peak and achieved.",
+)

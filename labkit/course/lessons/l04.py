@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from labkit.course.checks import DataCheck, FunctionCheck
+from labkit.course.claims import claim_begun
 from labkit.course.lessons import l04_cases as cases
 from labkit.course.lessons import l04_drivers as drivers
 from labkit.course.lessons import l04_why as why
@@ -10,7 +11,6 @@ from labkit.course.lessons import l04_why_more as why_more
 from labkit.course.lessons import l04_wrong as wrong
 from labkit.course.lessons import l04_wrong_accumulate as wrong_accumulate
 from labkit.course.lessons import l04_wrong_more as wrong_more
-from labkit.course.lessons.l01_cases import claim_begun
 from labkit.course.recorded import RecordedCheck
 from labkit.course.registry import Exercise
 

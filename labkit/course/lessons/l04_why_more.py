@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from labkit.compute import convolving
-from labkit.course import explain
+from labkit.course import claims, explain
 from labkit.course.checks import Call
 from labkit.course.compare import number
 from labkit.course.lessons import l04_cases as cases
-from labkit.course.lessons.l01_cases import claim_blank
 from labkit.course.messages import shown
 from labkit.hardware.units import show_bytes
 
@@ -82,62 +81,42 @@ def _same(got: float, guess: float) -> bool:
     return math.isclose(got, guess, rel_tol=1e-9)
 
 
-def claim(answer: dict[str, Any]) -> Trouble:
-    """The verdict, the gigabytes that remain, and what the claim leaves out, in that order."""
-    for key in ("verdict", "number", "unit", "left_out"):
-        if claim_blank(answer.get(key)):
-            return f"claim has nothing under '{key}' yet.", ""
-    checks: tuple[Callable[[], Trouble], ...] = (
-        lambda: _verdict(answer["verdict"]),
-        lambda: _gigabytes(answer["number"], answer["unit"]),
-        lambda: _left_out(answer["left_out"]),
-    )
-    return next((trouble for check in checks if (trouble := check())), None)
-
-
-def _verdict(given: Any) -> Trouble:
-    verdict = str(given).strip().lower().replace("_", " ")
-    if verdict == "misleading":
-        return None
-    if verdict not in ("true", "mostly true", "false", "unsourced"):
-        options = "'true', 'mostly true', 'misleading', 'false' or 'unsourced'"
-        return f"The verdict is {shown(given)}; it should be {options}.", ""
-    why = (
-        "something does halve, and for this network it is most of the memory."
-        if verdict in ("false", "unsourced")
-        else "does it hold for a network whose memory is mostly weights and optimizer?"
-    )
-    return f"'{verdict}' is not the best verdict.", why
-
-
-def _gigabytes(value: Any, unit: Any) -> Trouble:
-    if trouble := explain.not_a_number(value):
-        return f"The number is {trouble}; it should be a plain number, with its unit under 'unit'.", ""
-    if str(unit).strip().lower() not in ("gb", "gigabyte", "gigabytes"):
-        return f"The unit is {shown(unit)}; memory is in 'GB' here.", ""
-    if 24.6 <= value <= 24.8:
-        return None
-    why = ""
-    if 23.95 <= value <= 24.05:
-        why = "that is half of everything; the 16 bytes a parameter stay as they are."
-    elif 1.3 <= value <= 1.45:
-        why = "that is the state alone; the halved activations come on top."
-    elif 23.25 <= value <= 23.4:
-        why = "those are the activations alone; the state comes on top."
-    elif 24.25 <= value <= 24.4:
-        why = (
-            "weights and gradients shrink by half, but a master copy of 4 bytes comes on top: 16 bytes again."
-        )
-    return f"48 GB do not become {number(float(value))} GB.", why
-
-
-def _left_out(given: Any) -> Trouble:
-    text = (" ".join(map(str, given)) if isinstance(given, (list, tuple)) else str(given)).lower()
-    words = ("activation", "state", "master", "16 bytes", "up to", "adam", "optimizer", "tensor core", "peak")
-    if any(word in text for word in words):
-        return None
-    message = "Under 'left_out', name what decides whether the claim holds."
-    return message, "think of what halves and what does not, and of what 'three times' was measured on."
+claim = claims.Judge(
+    verdicts=("misleading",),
+    reasons=dict.fromkeys(
+        ("false", "unsourced"), "something does halve, and for this network it is most of the memory."
+    ),
+    otherwise="does it hold for a network whose memory is mostly weights and optimizer?",
+    number=claims.Figure(
+        units={"gb": 1, "gigabyte": 1, "gigabytes": 1},
+        unit_hint="memory is in 'GB' here.",
+        right=((24.6, 24.8),),
+        wrong="48 GB do not become {value} GB.",
+        whys=(
+            (23.95, 24.05, "that is half of everything; the 16 bytes a parameter stay as they are."),
+            (1.3, 1.45, "that is the state alone; the halved activations come on top."),
+            (23.25, 23.4, "those are the activations alone; the state comes on top."),
+            (
+                24.25,
+                24.4,
+                "weights and gradients shrink by half, but a master copy of 4 bytes comes on top: 16 bytes again.",
+            ),
+        ),
+    ),
+    left_out=(
+        "activation",
+        "state",
+        "master",
+        "16 bytes",
+        "up to",
+        "adam",
+        "optimizer",
+        "tensor core",
+        "peak",
+    ),
+    asked="what decides whether the claim holds.",
+    hint="think of what halves and what does not, and of what 'three times' was measured on.",
+)
 
 
 def int8(call: Call, returned: Any) -> Trouble:

@@ -4,6 +4,7 @@ l05_why, l05_halo, l05_spin and l05_ways."""
 from __future__ import annotations
 
 from labkit.course.checks import DataCheck, FunctionCheck
+from labkit.course.claims import claim_begun
 from labkit.course.lessons import l05_cases as cases
 from labkit.course.lessons import l05_halo as halo
 from labkit.course.lessons import l05_record as record
@@ -12,7 +13,6 @@ from labkit.course.lessons import l05_ways as ways
 from labkit.course.lessons import l05_why as why
 from labkit.course.lessons import l05_wrong as wrong
 from labkit.course.lessons import l05_wrong_more as wrong_more
-from labkit.course.lessons.l01_cases import claim_begun
 from labkit.course.recorded import RecordedCheck
 from labkit.course.registry import Exercise
 

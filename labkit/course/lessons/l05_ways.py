@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
-from labkit.course import explain
+from labkit.course import claims, explain
 from labkit.course.checks import Call
 from labkit.course.lessons import l05_cases as cases
-from labkit.course.lessons.l01_cases import claim_blank
 from labkit.course.messages import shown
 from labkit.hardware.units import show_time
 
@@ -76,56 +74,25 @@ def _way_why(call: Call, seconds: Any) -> str:
     return next((why for guess, why in guesses if math.isclose(guess, seconds, rel_tol=1e-9)), "")
 
 
-def claim(answer: dict[str, Any]) -> Trouble:
-    """The verdict, the latency that was measured, and what the claim leaves out, in that order."""
-    for key in ("verdict", "number", "unit", "left_out"):
-        if claim_blank(answer.get(key)):
-            return f"claim has nothing under '{key}' yet.", ""
-    checks: tuple[Callable[[], Trouble], ...] = (
-        lambda: _verdict(answer["verdict"]),
-        lambda: _latency(answer["number"], answer["unit"]),
-        lambda: _left_out(answer["left_out"]),
-    )
-    return next((trouble for check in checks if (trouble := check())), None)
-
-
-def _verdict(given: Any) -> Trouble:
-    verdict = str(given).strip().lower().replace("_", " ")
-    if verdict == "false":
-        return None
-    if verdict not in ("true", "mostly true", "misleading", "unsourced"):
-        options = "'true', 'mostly true', 'misleading', 'false' or 'unsourced'"
-        return f"The verdict is {shown(given)}; it should be {options}.", ""
-    why = "there is a figure, and it is measured: thousands of clock cycles are not zero."
-    return f"'{verdict}' is not the best verdict.", why
-
-
-def _latency(value: Any, unit: Any) -> Trouble:
-    if trouble := explain.not_a_number(value):
-        return f"The number is {trouble}; it should be a plain number, with its unit under 'unit'.", ""
-    if str(unit).strip().lower() not in ("us", "µs", "μs", "microsecond", "microseconds"):
-        return f"The unit is {shown(unit)}; such a latency is in 'us'.", ""
-    if 2 <= value <= 3.4:
-        return None
-    why = ""
-    if 15 <= value <= 25:
-        why = "that is a copy with peer access off, through the host; the claim speaks of NVLink."
-    elif 0.05 <= value <= 0.4:
-        why = "that is what one NVSwitch adds, a part of the way."
-    elif 1.6 <= value < 2:
-        why = "that is how the CPU sees it; ask for a write timed on the GPU."
-    return f"A small write to a peer was not measured at {shown(value)} us.", why
-
-
-def _left_out(given: Any) -> Trouble:
-    text = (" ".join(map(str, given)) if isinstance(given, (list, tuple)) else str(given)).lower()
-    if any(
-        word in text
-        for word in ("peer access", "p2p", "switch", "nvlink 3", "nvlink3", "size", "host", "generation")
-    ):
-        return None
-    message = "Under 'left_out', name what such a latency depends on."
-    return (
-        message,
-        "think of peer access, of what lies between the cards, of the generation, of the message's size.",
-    )
+claim = claims.Judge(
+    verdicts=("false",),
+    otherwise="there is a figure, and it is measured: thousands of clock cycles are not zero.",
+    number=claims.Figure(
+        units=dict.fromkeys(("us", "µs", "μs", "microsecond", "microseconds"), 1),
+        unit_hint="such a latency is in 'us'.",
+        right=((2, 3.4),),
+        wrong="A small write to a peer was not measured at {value} us.",
+        whys=(
+            (
+                15,
+                25,
+                "that is a copy with peer access off, through the host; the claim speaks of NVLink.",
+            ),
+            (0.05, 0.4, "that is what one NVSwitch adds, a part of the way."),
+            (1.6, 2, "that is how the CPU sees it; ask for a write timed on the GPU."),
+        ),
+    ),
+    left_out=("peer access", "p2p", "switch", "nvlink 3", "nvlink3", "size", "host", "generation"),
+    asked="what such a latency depends on.",
+    hint="think of peer access, of what lies between the cards, of the generation, of the message's size.",
+)

@@ -4,6 +4,7 @@ l06_choice."""
 from __future__ import annotations
 
 from labkit.course.checks import DataCheck, FunctionCheck
+from labkit.course.claims import claim_begun
 from labkit.course.lessons import l06_cases as cases
 from labkit.course.lessons import l06_choice as choice
 from labkit.course.lessons import l06_record as record
@@ -11,7 +12,6 @@ from labkit.course.lessons import l06_why as why
 from labkit.course.lessons import l06_wrong as wrong
 from labkit.course.lessons import l06_wrong_more as wrong_more
 from labkit.course.lessons import l06_wrong_trees as wrong_trees
-from labkit.course.lessons.l01_cases import claim_begun
 from labkit.course.recorded import RecordedCheck
 from labkit.course.registry import Exercise
 

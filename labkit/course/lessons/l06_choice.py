@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from labkit.course import explain
+from labkit.course import claims, explain
 from labkit.course.checks import Call
-from labkit.course.lessons.l01_cases import claim_blank
 from labkit.course.lessons.l06_cases import CLOSE
 from labkit.course.lessons.l06_played import Trouble
 from labkit.course.messages import shown
@@ -110,57 +108,35 @@ def _fitted(n: np.ndarray, t: np.ndarray, powers: list[float], size: float, rela
     return float(found @ [size**power for power in powers])
 
 
-def claim(answer: dict[str, Any]) -> Trouble:
-    """The verdict, what each GPU really has to send a second, and what the claim leaves out, in that order."""
-    for key in ("verdict", "number", "unit", "left_out"):
-        if claim_blank(answer.get(key)):
-            return f"claim has nothing under '{key}' yet.", ""
-    checks: tuple[Callable[[], Trouble], ...] = (
-        lambda: _verdict(answer["verdict"]),
-        lambda: _rate(answer["number"], answer["unit"]),
-        lambda: _left_out(answer["left_out"]),
-    )
-    return next((trouble for check in checks if (trouble := check())), None)
-
-
-def _verdict(given: Any) -> Trouble:
-    verdict = str(given).strip().lower().replace("_", " ")
-    if verdict in ("misleading", "false"):
-        return None
-    if verdict not in ("true", "mostly true", "unsourced"):
-        return f"The verdict is {shown(given)}; it should be {VERDICTS}.", ""
-    why = (
-        "the 480 GB/s stand in a published table; the question is what they count."
-        if verdict == "unsourced"
-        else "18 links of 25 GB/s are 450 GB/s one way: can more than that pass?"
-    )
-    return f"'{verdict}' is not the best verdict.", why
-
-
-def _rate(value: Any, unit: Any) -> Trouble:
-    if trouble := explain.not_a_number(value):
-        return f"The number is {trouble}; it should be a plain number, with its unit under 'unit'.", ""
-    if str(unit).replace(" ", "").lower() not in ("gb/s", "gbps", "gbyte/s", "gigabytes/s"):
-        return f"The unit is {shown(unit)}; the rate is asked for in 'GB/s'.", ""
-    if (
-        265 <= value <= 312
-    ):  # the message once; with the store that the switch spreads, one part in eight more
-        return None
-    why = ""
-    if 470 <= value <= 490:
-        why = "that is the bus bandwidth itself: the time's rate multiplied by 2 (n - 1) / n = 1.75."
-    elif 440 <= value <= 460:
-        why = "that is what the links could carry one way; what do the 17 GB in 62.6 ms come to?"
-    elif 890 <= value <= 910:
-        why = "that adds up both directions of what the links could carry."
-    elif 58 <= value <= 64 or value < 1:
-        why = "that is a time or another unit: bytes over seconds, in GB/s."
-    return f"A GPU does not have to send {shown(value)} GB/s.", why
-
-
-def _left_out(given: Any) -> Trouble:
-    text = (" ".join(map(str, given)) if isinstance(given, (list, tuple)) else str(given)).lower()
-    words = (
+claim = claims.Judge(
+    verdicts=("misleading", "false"),
+    reasons={
+        "unsourced": "the 480 GB/s stand in a published table; the question is what they count.",
+    },
+    otherwise="18 links of 25 GB/s are 450 GB/s one way: can more than that pass?",
+    number=claims.Figure(
+        units=dict.fromkeys(("gb/s", "gbps", "gbyte/s", "gigabytes/s"), 1),
+        unit_hint="the rate is asked for in 'GB/s'.",
+        # the message once; with the store that the switch spreads, one part in eight more
+        right=((265, 312),),
+        wrong="A GPU does not have to send {value} GB/s.",
+        whys=(
+            (
+                470,
+                490,
+                "that is the bus bandwidth itself: the time's rate multiplied by 2 (n - 1) / n = 1.75.",
+            ),
+            (
+                440,
+                460,
+                "that is what the links could carry one way; what do the 17 GB in 62.6 ms come to?",
+            ),
+            (890, 910, "that adds up both directions of what the links could carry."),
+            (58, 64, "that is a time or another unit: bytes over seconds, in GB/s."),
+            (-math.inf, 1, "that is a time or another unit: bytes over seconds, in GB/s."),
+        ),
+    ),
+    left_out=(
         "ring",
         "switch",
         "nvls",
@@ -172,11 +148,7 @@ def _left_out(given: Any) -> Trouble:
         "algorithm",
         "not measured",
         "calculated",
-    )
-    if any(word in text for word in words):
-        return None
-    message = "Under 'left_out', name what the bus bandwidth takes for granted."
-    return (
-        message,
-        "think of the algorithm that its factor belongs to, and of who does the adding on this machine.",
-    )
+    ),
+    asked="what the bus bandwidth takes for granted.",
+    hint="think of the algorithm that its factor belongs to, and of who does the adding on this machine.",
+)

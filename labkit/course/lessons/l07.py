@@ -4,13 +4,13 @@ l07_why_more."""
 from __future__ import annotations
 
 from labkit.course.checks import DataCheck, FunctionCheck
+from labkit.course.claims import claim_begun
 from labkit.course.lessons import l07_cases as cases
 from labkit.course.lessons import l07_record as record
 from labkit.course.lessons import l07_why as why
 from labkit.course.lessons import l07_why_more as more
 from labkit.course.lessons import l07_wrong as wrong
 from labkit.course.lessons import l07_wrong_more as wrong_more
-from labkit.course.lessons.l01_cases import claim_begun
 from labkit.course.recorded import RecordedCheck
 from labkit.course.registry import Exercise
 

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from labkit.course import explain
+from labkit.course import claims, explain
 from labkit.course.checks import Call
 from labkit.course.compare import difference
 from labkit.course.lessons import l07_cases as cases
-from labkit.course.lessons.l01_cases import claim_blank
 from labkit.course.lessons.l07_record import embedding, layers
 from labkit.course.lessons.l07_why import Trouble, flights, recorded, total
 from labkit.course.messages import shown
@@ -241,50 +240,33 @@ def _exchanged(call: Call, events: Any) -> Trouble:
     return None
 
 
-def claim(answer: dict[str, Any]) -> Trouble:
-    """The verdict, the efficiency that the claim amounts to, and what it leaves out, in that order."""
-    for key in ("verdict", "number", "unit", "left_out"):
-        if claim_blank(answer.get(key)):
-            return f"claim has nothing under '{key}' yet.", ""
-    return (
-        _verdict(answer["verdict"])
-        or _efficiency(answer["number"], answer["unit"])
-        or _left_out(answer["left_out"])
-    )
-
-
-def _verdict(given: Any) -> Trouble:
-    verdict = str(given).strip().lower().replace("_", " ")
-    if verdict == "unsourced":
-        return None
-    if verdict not in ("true", "mostly true", "false", "misleading"):
-        options = "'true', 'mostly true', 'misleading', 'false' or 'unsourced'"
-        return f"The verdict is {shown(given)}; it should be {options}.", ""
-    why = "it is possible, even easy; who measured it, with which software and batch?"
-    return f"'{verdict}' is not the best verdict.", why
-
-
-def _efficiency(value: Any, unit: Any) -> Trouble:
-    if trouble := explain.not_a_number(value):
-        return f"The number is {trouble}; it should be a plain number, with its unit under 'unit'.", ""
-    if not any(word in str(unit).lower() for word in ("%", "percent", "per cent")):
-        return f"The unit is {shown(unit)}; an efficiency is in '%'.", ""
-    if 49.5 <= value <= 50.5:
-        return None
-    reasons = (
-        (75, "that is the time saved; how many times as fast is that, and of how many cards?"),
-        (87.5, "that is the time saved at best."),
-        (25, "that is the time that is left; how many times as fast is that, and of how many cards?"),
-        (85.7, "75 of 87.5 compares times saved; efficiency is speed-up over cards."),
-        (0.5, "in per cent, please."),
-    )
-    why = next((text for number, text in reasons if abs(value - number) <= 0.02 * number), "")
-    return f"The efficiency is not {shown(value)} %.", why
-
-
-def _left_out(given: Any) -> Trouble:
-    text = (" ".join(map(str, given)) if isinstance(given, (list, tuple)) else str(given)).lower()
-    words = (
+claim = claims.Judge(
+    verdicts=("unsourced",),
+    otherwise="it is possible, even easy; who measured it, with which software and batch?",
+    number=claims.Figure(
+        units={"%": 1, "percent": 1},
+        loosely=True,
+        unit_hint="an efficiency is in '%'.",
+        right=((49.5, 50.5),),
+        wrong="The efficiency is not {value} %.",
+        whys=(
+            (
+                *claims.around(75, 0.02),
+                "that is the time saved; how many times as fast is that, and of how many cards?",
+            ),
+            (*claims.around(87.5, 0.02), "that is the time saved at best."),
+            (
+                *claims.around(25, 0.02),
+                "that is the time that is left; how many times as fast is that, and of how many cards?",
+            ),
+            (
+                *claims.around(85.7, 0.02),
+                "75 of 87.5 compares times saved; efficiency is speed-up over cards.",
+            ),
+            (*claims.around(0.5, 0.02), "in per cent, please."),
+        ),
+    ),
+    left_out=(
         "batch",
         "link",
         "nvlink",
@@ -295,8 +277,7 @@ def _left_out(given: Any) -> Trouble:
         "measured",
         "bandwidth",
         "baseline",
-    )
-    if any(word in text for word in words):
-        return None
-    message = "Under 'left_out', name what one would have to know to repeat it."
-    return message, "think of the batch, the link between the cards, the precision, the software, the source."
+    ),
+    asked="what one would have to know to repeat it.",
+    hint="think of the batch, the link between the cards, the precision, the software, the source.",
+)

@@ -4,6 +4,7 @@ l08_why_script and l08_why_resume."""
 from __future__ import annotations
 
 from labkit.course.checks import DataCheck, FunctionCheck
+from labkit.course.claims import claim_begun
 from labkit.course.lessons import l08_cases as cases
 from labkit.course.lessons import l08_record as record
 from labkit.course.lessons import l08_why as why
@@ -11,7 +12,6 @@ from labkit.course.lessons import l08_why_resume as why_resume
 from labkit.course.lessons import l08_why_script as why_script
 from labkit.course.lessons import l08_wrong as wrong
 from labkit.course.lessons import l08_wrong_training as wrong_training
-from labkit.course.lessons.l01_cases import claim_begun
 from labkit.course.recorded import RecordedCheck
 from labkit.course.registry import Exercise
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from labkit.course import explain
+from labkit.course import claims, explain
 from labkit.course.checks import Call
 from labkit.course.compare import difference, number
 from labkit.course.lessons import l08_failing
-from labkit.course.lessons.l01_cases import claim_blank
 from labkit.course.lessons.l03_cases import fitted
 from labkit.course.lessons.l08_cases import meeting
 from labkit.course.lessons.l08_record import contribution
@@ -229,63 +227,37 @@ def _goodput_why(table: dict[str, float], given: float, mean: float, best: float
     )
 
 
-def claim(answer: dict[str, Any]) -> Trouble:
-    """The verdict, the latency from end to end, and what the claim leaves out, in that order."""
-    for key in ("verdict", "number", "unit", "left_out"):
-        if claim_blank(answer.get(key)):
-            return f"claim has nothing under '{key}' yet.", ""
-    checks: tuple[Callable[[], Trouble], ...] = (
-        lambda: _verdict(answer["verdict"]),
-        lambda: _latency(answer["number"], answer["unit"]),
-        lambda: _left_out(answer["left_out"]),
-    )
-    return next((trouble for check in checks if (trouble := check())), None)
-
-
-def _verdict(given: Any) -> Trouble:
-    verdict = str(given).strip().lower().replace("_", " ")
-    if verdict == "false":
-        return None
-    if verdict not in ("true", "mostly true", "misleading", "unsourced"):
-        options = "'true', 'mostly true', 'misleading', 'false' or 'unsourced'"
-        return f"The verdict is {shown(given)}; it should be {options}.", ""
-    why = (
-        "there are sources, data sheets of switches; they speak of something else than the claim does."
-        if verdict == "unsourced"
-        else "the sentence speaks of InfiniBand's latency; no message between two machines is that fast."
-    )
-    return f"'{verdict}' is not the best verdict.", why
-
-
-def _latency(value: Any, unit: Any) -> Trouble:
-    if trouble := explain.not_a_number(value):
-        return f"The number is {trouble}; it should be a plain number, with its unit under 'unit'.", ""
-    scale = {"us": 1.0, "µs": 1.0, "μs": 1.0, "microseconds": 1.0, "ns": 1e-3, "nanoseconds": 1e-3, "s": 1e6}
-    if (name := str(unit).strip().lower()) not in scale:
-        return f"The unit is {shown(unit)}; a latency is in 'us' or 'ns'.", ""
-    microseconds = float(value) * scale[name]
-    if 1.35 <= microseconds <= 1.95:
-        return None
-    ranges = (
-        (
-            0.05,
-            0.2,
-            "that is the time to pass one switch; both network cards and the way to memory come on top.",
+claim = claims.Judge(
+    verdicts=("false",),
+    reasons={
+        "unsourced": "there are sources, data sheets of switches; they speak of something else than the claim does.",
+    },
+    otherwise="the sentence speaks of InfiniBand's latency; no message between two machines is that fast.",
+    number=claims.Figure(
+        units={
+            "us": 1,
+            "µs": 1,
+            "μs": 1,
+            "microseconds": 1,
+            "ns": 1e-3,
+            "nanoseconds": 1e-3,
+            "s": 1e6,
+        },
+        unit_hint="a latency is in 'us' or 'ns'.",
+        right=((1.35, 1.95),),
+        wrong="A small RDMA write through a fabric does not take {value} {unit}.",
+        whys=(
+            (
+                0.05,
+                0.2,
+                "that is the time to pass one switch; both network cards and the way to memory come on top.",
+            ),
+            (0.55, 0.95, "that is two cards joined by a cable; the question has a fabric in between."),
+            (2.4, 4.2, "that is from GPU to GPU, with MPI; the question is about a plain RDMA write."),
+            (9, 51, "that is TCP through the kernel; RDMA leaves the kernel out."),
         ),
-        (0.55, 0.95, "that is two cards joined by a cable; the question has a fabric in between."),
-        (2.4, 4.2, "that is from GPU to GPU, with MPI; the question is about a plain RDMA write."),
-        (9, 51, "that is TCP through the kernel; RDMA leaves the kernel out."),
-    )
-    why = next((why for low, high, why in ranges if low <= microseconds <= high), "")
-    return f"A small RDMA write through a fabric does not take {shown(value)} {unit}.", why
-
-
-def _left_out(given: Any) -> Trouble:
-    text = (" ".join(map(str, given)) if isinstance(given, (list, tuple)) else str(given)).lower()
-    if any(
-        word in text
-        for word in ("switch", "end to end", "end-to-end", "port", "adapter", "card", "hca", "nic")
-    ):
-        return None
-    message = "Under 'left_out', name what the 100 ns are the latency of, or what they leave out."
-    return message, "whose data sheet has a number below 100 ns? What else does a message pass on its way?"
+    ),
+    left_out=("switch", "end to end", "end-to-end", "port", "adapter", "card", "hca", "nic"),
+    asked="what the 100 ns are the latency of, or what they leave out.",
+    hint="whose data sheet has a number below 100 ns? What else does a message pass on its way?",
+)

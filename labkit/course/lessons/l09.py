@@ -4,13 +4,13 @@ l09_why_loads and l09_simulated."""
 from __future__ import annotations
 
 from labkit.course.checks import DataCheck, FunctionCheck
+from labkit.course.claims import claim_begun
 from labkit.course.lessons import l09_cases as cases
 from labkit.course.lessons import l09_simulated as simulated
 from labkit.course.lessons import l09_why as why
 from labkit.course.lessons import l09_why_loads as loads
 from labkit.course.lessons import l09_wrong as wrong
 from labkit.course.lessons import l09_wrong_simulated as wrong_simulated
-from labkit.course.lessons.l01_cases import claim_begun
 from labkit.course.registry import Exercise
 
 EXERCISES = (

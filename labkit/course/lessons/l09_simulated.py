@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from labkit.course import explain
+from labkit.course import claims, explain
 from labkit.course.checks import Call
-from labkit.course.lessons.l01_cases import claim_blank
 from labkit.course.messages import shown
 from labkit.errors import LabkitError
 from labkit.hardware.units import show_time
@@ -120,53 +119,33 @@ def speedup(of: str = "hierarchical", over: str = "ring") -> float:
     return made.all_reduce(GRADIENTS, over).seconds / made.all_reduce(GRADIENTS, of).seconds
 
 
-def claim(answer: dict[str, Any]) -> Trouble:
-    for key in ("verdict", "number", "unit", "left_out"):
-        if key not in answer or claim_blank(answer[key]):
-            return f"There is nothing under '{key}' yet.", ""
-    return (
-        _verdict(answer["verdict"])
-        or _number(answer["number"], answer["unit"])
-        or _left_out(answer["left_out"])
-    )
-
-
-def _verdict(given: Any) -> Trouble:
-    verdict = str(given).strip().lower().replace("_", " ")
-    if verdict == "unsourced":
-        return None
-    if verdict not in ("true", "mostly true", "misleading", "false"):
-        options = "'true', 'mostly true', 'misleading', 'false' or 'unsourced'"
-        return f"The verdict is {shown(given)}; it should be {options}.", ""
-    why = "nobody says who measured it, on what: such a figure can be neither confirmed nor refuted."
-    return f"'{verdict}' is not the best verdict.", why
-
-
-def _number(value: Any, unit: Any) -> Trouble:
-    if trouble := explain.not_a_number(value):
-        return f"The number is {trouble}; it should be a plain number, with its unit under 'unit'.", ""
-    if "time" not in str(unit).lower():
-        return f"The unit is {shown(unit)}; a ratio is in 'times'.", ""
-    right = speedup()
-    if math.isclose(value, right, rel_tol=0.02):
-        return None
+def _ratio(value: Any, unit: Any) -> claims.Trouble:
+    """The right ratio and what mistakes lead to come from the simulator, so they are made when asked for."""
+    right, rails = speedup(), speedup(over="rails")
+    eight = "that is against eight rings, one a rail; the task asks for one flat ring."
     guesses = (
         (1.5, "that is 12 over 8, the claim's own numbers; simulate the topology stated in the task."),
         (1 / right, "upside down: the time of the flat ring over that of the hierarchical one."),
-        (speedup(over="rails"), "that is against eight rings, one a rail; the task asks for one flat ring."),
-        (
-            1 / speedup(over="rails"),
-            "that is against eight rings, one a rail; the task asks for one flat ring.",
-        ),
+        (rails, eight),
+        (1 / rails, eight),
         (1.0, "with one GPU a server there is nothing to reduce inside; the stated servers have eight."),
     )
-    why = next((why for guess, why in guesses if math.isclose(guess, value, rel_tol=0.01)), "")
-    return f"The hierarchical all-reduce is not {shown(value)} times faster there.", why
+    figure = claims.Figure(
+        units={"time": 1},
+        loosely=True,
+        unit_hint="a ratio is in 'times'.",
+        right=(claims.around(right, 0.02),),
+        wrong="The hierarchical all-reduce is not {value} times faster there.",
+        whys=tuple((*claims.around(guess, 0.01), why) for guess, why in guesses),
+    )
+    return figure(value, unit)
 
 
-def _left_out(given: Any) -> Trouble:
-    text = (" ".join(map(str, given)) if isinstance(given, (list, tuple)) else str(given)).lower()
-    words = (
+claim = claims.Judge(
+    verdicts=("unsourced",),
+    otherwise="nobody says who measured it, on what: such a figure can be neither confirmed nor refuted.",
+    number=_ratio,
+    left_out=(
         "topolog",
         "network",
         "size",
@@ -177,8 +156,8 @@ def _left_out(given: Any) -> Trouble:
         "algorithm",
         "source",
         "compared",
-    )
-    if any(word in text for word in words):
-        return None
-    message = "Under 'left_out', name what one would have to know to repeat it."
-    return message, "think of the network, of the bytes, of the GPUs in a node, of what it was compared with."
+    ),
+    asked="what one would have to know to repeat it.",
+    hint="think of the network, of the bytes, of the GPUs in a node, of what it was compared with.",
+    blank="There is nothing under '{key}' yet.",
+)

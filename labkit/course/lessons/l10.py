@@ -4,12 +4,12 @@ l10_why."""
 from __future__ import annotations
 
 from labkit.course.checks import DataCheck, FunctionCheck
+from labkit.course.claims import claim_begun
 from labkit.course.lessons import l10_cases as cases
 from labkit.course.lessons import l10_record as record
 from labkit.course.lessons import l10_why as why
 from labkit.course.lessons import l10_why_numbers as why_numbers
 from labkit.course.lessons import l10_wrong as wrong
-from labkit.course.lessons.l01_cases import claim_begun
 from labkit.course.recorded import RecordedCheck
 from labkit.course.registry import Exercise
 

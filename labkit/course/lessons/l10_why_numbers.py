@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from labkit.course import explain
+from labkit.course import claims, explain
 from labkit.course.checks import Call
 from labkit.course.compare import number
-from labkit.course.lessons.l01_cases import claim_blank
 from labkit.course.messages import shown
 
 Trouble = tuple[str, str] | None
@@ -78,59 +77,40 @@ def _directions(right: float) -> Iterator[tuple[float, str]]:
     yield 2 * right, "both directions are counted: gradient_bytes are what each rank has to bring, once."
 
 
-def claim(answer: dict[str, Any]) -> Trouble:
-    """The verdict, the factor that holds, and what the claim leaves out, in that order."""
-    for key in ("verdict", "number", "unit", "left_out"):
-        if claim_blank(answer.get(key)):
-            return f"claim has nothing under '{key}' yet.", ""
-    checks: tuple[Callable[[], Trouble], ...] = (
-        lambda: _verdict(answer["verdict"]),
-        lambda: _factor(answer["number"], answer["unit"]),
-        lambda: _left_out(answer["left_out"]),
-    )
-    return next((trouble for check in checks if (trouble := check())), None)
-
-
-def _verdict(given: Any) -> Trouble:
-    verdict = str(given).strip().lower().replace("_", " ")
-    if verdict == "misleading":
-        return None
-    if verdict not in ("true", "mostly true", "false", "unsourced"):
-        options = "'true', 'mostly true', 'misleading', 'false' or 'unsourced'"
-        return f"The verdict is {shown(given)}; it should be {options}.", ""
-    why = (
-        "there is a stage of which it is right; the trouble is what it is said of."
-        if verdict in ("false", "unsourced")
-        else "is it right for all steps of a training, and against what people send otherwise?"
-    )
-    return f"'{verdict}' is not the best verdict.", why
-
-
-def _factor(value: Any, unit: Any) -> Trouble:
-    if trouble := explain.not_a_number(value):
-        return f"The number is {trouble}; it should be a plain number, with its unit under 'unit'.", ""
-    if "time" not in str(unit).lower():
-        return f"The unit is {shown(unit)}; a factor is in 'times'.", ""
-    if 4.85 <= value <= 4.99:
-        return None
-    whys = (
-        (15.5, 16.5, "the warm-up is forgotten: 15 % of the steps still send everything."),
-        (31.5, 32.5, "that is the compressed stage alone, against fp32."),
-        (
-            5.6,
-            5.75,
-            "that is against fp32 counted as 32 bits in both stages: fp16 is what is sent otherwise.",
+claim = claims.Judge(
+    verdicts=("misleading",),
+    reasons=dict.fromkeys(
+        ("false", "unsourced"), "there is a stage of which it is right; the trouble is what it is said of."
+    ),
+    otherwise="is it right for all steps of a training, and against what people send otherwise?",
+    number=claims.Figure(
+        units={"time": 1},
+        loosely=True,
+        unit_hint="a factor is in 'times'.",
+        right=((4.85, 4.99),),
+        wrong="The volume does not fall {value} times.",
+        whys=(
+            (15.5, 16.5, "the warm-up is forgotten: 15 % of the steps still send everything."),
+            (31.5, 32.5, "that is the compressed stage alone, against fp32."),
+            (
+                5.6,
+                5.75,
+                "that is against fp32 counted as 32 bits in both stages: fp16 is what is sent otherwise.",
+            ),
+            (1.1, 1.2, "15 % of the steps are the warm-up, not 85 %."),
+            (9.8, 10.0, "both directions are in both volumes: they cancel."),
         ),
-        (1.1, 1.2, "15 % of the steps are the warm-up, not 85 %."),
-        (9.8, 10.0, "both directions are in both volumes: they cancel."),
-    )
-    why = next((why for low, high, why in whys if low <= value <= high), "")
-    return f"The volume does not fall {shown(value)} times.", why
-
-
-def _left_out(given: Any) -> Trouble:
-    text = (" ".join(map(str, given)) if isinstance(given, (list, tuple)) else str(given)).lower()
-    words = ("warm", "fp16", "half precision", "16 bit", "16-bit", "stage", "full precision", "uncompressed")
-    if any(word in text for word in words):
-        return None
-    return "Under 'left_out', name what the 97 % hide.", "think of the first steps, and of the baseline."
+    ),
+    left_out=(
+        "warm",
+        "fp16",
+        "half precision",
+        "16 bit",
+        "16-bit",
+        "stage",
+        "full precision",
+        "uncompressed",
+    ),
+    asked="what the 97 % hide.",
+    hint="think of the first steps, and of the baseline.",
+)

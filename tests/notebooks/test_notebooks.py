@@ -11,6 +11,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from nbclient import NotebookClient
 
 from labkit.course import files
 
@@ -77,3 +78,19 @@ def test_no_output_is_an_unannounced_error(path: Path) -> None:
 def test_exercises_ship_without_outputs(path: Path) -> None:
     cells = nbformat.read(path, as_version=4).cells
     assert [cell.id for cell in cells if cell.get("outputs") or cell.get("execution_count")] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", files.notebooks("exercises"), ids=name)
+def test_exercises_run_before_they_are_solved(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever runs all cells of a fresh notebook is told what is to be done, and sees no error."""
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    notebook = nbformat.read(path, as_version=4)
+    place = {"metadata": {"path": str(tmp_path)}}
+    NotebookClient(
+        notebook, timeout=CELL_SECONDS, kernel_name="python3", resources=place, allow_errors=True
+    ).execute()
+    outputs = [(cell.id, item) for cell in notebook.cells for item in cell.get("outputs", [])]
+    assert [(where, item.evalue) for where, item in outputs if item.output_type == "error"] == []

@@ -114,13 +114,16 @@ def choices(table: Table) -> Iterator[Call]:
     Of the published ones each is also asked for alone, where nothing is to be chosen.
     """
     tables = [drawn(seeds.generator("06.choose", who)) for who in (None, "first", "second")]
-    public = published_tables()
+    drawn_ones, public = len(tables), published_tables()
     tables += [
         {"tables": _rows(one, 0), "held out": _rows(one, 1)}
         for one in (public, *({name: columns} for name, columns in public.items()))
     ]
-    for one in tables:
+    for number, one in enumerate(tables):
         held = one["held out"]
-        for size in decided(held):
+        sizes = decided(held)
+        if number < drawn_ones:  # near the crossing a size may be undecided: equally many for every learner
+            sizes = [*sizes[:2], *sizes[-3:]]
+        for size in sizes:
             every = {each: seconds(held, each, size) for each in held}
             yield Call({"tables": one["tables"], "size": size}, (faster(held, size), every))

@@ -58,7 +58,8 @@ class Life:
         self.savers: list[int] = []
         self.shares: dict[int, tuple[list[int], np.ndarray]] = {}
         self.dead = self.out_of_step = False
-        self._left = 0
+        self._coming = self._left = 0
+        self._counts = threading.Lock()  # who comes and who leaves must see each other
         self._meet = threading.Barrier(world, self._all_here)
         digits = datasets.digits()
         self._pixels = digits.images[: settings["samples"]].reshape(-1, 64).astype(np.float64)
@@ -82,7 +83,10 @@ class Life:
     def all_reduce(self, rank: int, samples: list[int], gradient: np.ndarray) -> tuple[list[int], np.ndarray]:
         """Everybody's samples and the sum of the gradients."""
         self.shares[rank] = samples, gradient
-        if self._left:
+        with self._counts:
+            self._coming += 1
+            in_vain = self._left
+        if in_vain:
             self._stop_out_of_step()
         self._wait()
         batch, total = self.result
@@ -99,8 +103,10 @@ class Life:
 
     def leave(self) -> None:
         """A rank returns: whoever waits for its share, now or later, waits in vain."""
-        self._left += 1
-        if self._meet.n_waiting:
+        with self._counts:
+            self._left += 1
+            in_vain = self._coming
+        if in_vain:
             self._stop_out_of_step()
 
     def _stop_out_of_step(self) -> None:
@@ -111,6 +117,7 @@ class Life:
         """Run by one rank when all have come, twice for each update."""
         if not self.shares:
             return
+        self._coming = 0  # they have come, and nobody else can come or leave now
         if self.kill == ("update", self.updates + 1):
             self.dead = True
             return

@@ -11,13 +11,13 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 from labkit.course import sources
 from labkit.course.registry import Exercise, exercises
 from labkit.course.result import NOT_ATTEMPTED, PASSED
 
 FEWEST_WRONG = 4
+LEARNER = "author"
 SECONDS = 3.0  # for one answer; those that never end use all of it
 
 
@@ -98,14 +98,16 @@ def _few(exercise: Exercise) -> Proof:
 
 @contextlib.contextmanager
 def _unkept() -> Iterator[None]:
-    """Keep the author's own progress out of it."""
-    before: Any = os.environ.get("LABKIT_HOME")
+    """Keep the author's own progress out of it, and have the same seeded tables every time."""
     with tempfile.TemporaryDirectory(prefix="labkit-verify-") as folder:
-        os.environ["LABKIT_HOME"] = folder
+        ours = {"LABKIT_HOME": folder, "LABKIT_LEARNER": LEARNER}
+        before = {name: os.environ.get(name) for name in ours}
+        os.environ.update(ours)
         try:
             yield
         finally:
-            if before is None:
-                del os.environ["LABKIT_HOME"]
-            else:
-                os.environ["LABKIT_HOME"] = before
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value

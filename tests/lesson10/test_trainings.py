@@ -64,10 +64,10 @@ def test_feedback_makes_the_difference(trained: dict[str, list[Training]], way: 
 def test_bytes_on_the_connections(trained: dict[str, list[Training]], way: str) -> None:
     full = trained["fp32"][1]  # rank 1 sends no weights at the start
     sent = [one[1].last.bytes_sent for one in (trained["fp32"], trained[way])]
-    # a byte counts once it is acknowledged: what the last step sent may be out still
+    # A byte counts once it is acknowledged: what the last step sent may be out still.
     assert 1 - 1.5 / 72 < sent[0] / (72 * 4 * full.weights) < 1.05
     low, high = FEWER[way]
-    assert low < sent[0] / sent[1] < high
+    assert 0.97 * low < sent[0] / sent[1] < 1.05 * high
     assert full.where == "this rank's TCP connections"
 
 

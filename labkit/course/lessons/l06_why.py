@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -16,83 +17,74 @@ from labkit.network.collectives import chunks
 SUM_WHY = "each rank's share belongs into the sum once."
 
 
-def reduce_scatter(call: Call, returned: Any) -> Trouble:
+def _played(judge: Callable[[Call, Played], Trouble]) -> Callable[[Call, Any], Trouble]:
+    """A judge of what came back: one of a play, once its record could be read."""
+
+    @functools.wraps(judge)
+    def of_returned(call: Call, returned: Any) -> Trouble:
+        played = read(returned, call)
+        return judge(call, played) if isinstance(played, Played) else played
+
+    return of_returned
+
+
+@_played
+def reduce_scatter(call: Call, played: Played) -> Trouble:
     """Own chunks complete; p - 1 steps, to the right, every chunk but one's own once."""
-    played = read(returned, call)
     return (
-        played
-        if not isinstance(played, Played)
-        else (
-            played.went_on()
-            or _sums(call, played, _own)
-            or played.neighbours()
-            or played.sent(_all_but(0), "every chunk but its own, once")
-            or played.steps_at_most(
-                played.ranks - 1, "every rank sends one chunk a step, while it receives another."
-            )
-            or played.left_over()
+        played.went_on()
+        or _sums(call, played, _own)
+        or played.neighbours()
+        or played.sent(_all_but(0), "every chunk but its own, once")
+        or played.steps_at_most(
+            played.ranks - 1, "every rank sends one chunk a step, while it receives another."
         )
+        or played.left_over()
     )
 
 
-def all_gather(call: Call, returned: Any) -> Trouble:
+@_played
+def all_gather(call: Call, played: Played) -> Trouble:
     """All chunks everywhere; p - 1 steps, to the right, every chunk but the right neighbour's own once."""
-    played = read(returned, call)
     return (
-        played
-        if not isinstance(played, Played)
-        else (
-            played.went_on()
-            or _moved(call, played, _gather_why)
-            or played.neighbours()
-            or played.sent(_all_but(1), "every chunk but the one its right neighbour began with, once")
-            or played.steps_at_most(
-                played.ranks - 1, "every rank sends one chunk a step, while it receives another."
-            )
-            or played.left_over()
+        played.went_on()
+        or _moved(call, played, _gather_why)
+        or played.neighbours()
+        or played.sent(_all_but(1), "every chunk but the one its right neighbour began with, once")
+        or played.steps_at_most(
+            played.ranks - 1, "every rank sends one chunk a step, while it receives another."
         )
+        or played.left_over()
     )
 
 
-def broadcast(call: Call, returned: Any) -> Trouble:
+@_played
+def broadcast(call: Call, played: Played) -> Trouble:
     """The root's data everywhere; p - 1 messages in ceil(log2 p) steps."""
-    played = read(returned, call)
-    return (
-        played
-        if not isinstance(played, Played)
-        else (played.went_on() or _moved(call, played, _broadcast_why) or _tree(played) or played.left_over())
-    )
+    return played.went_on() or _moved(call, played, _broadcast_why) or _tree(played) or played.left_over()
 
 
-def shift(call: Call, returned: Any) -> Trouble:
+@_played
+def shift(call: Call, played: Played) -> Trouble:
     """What the left neighbour brought is returned; one's own data are as before; not one rank after another."""
-    played = read(returned, call)
     return (
-        played
-        if not isinstance(played, Played)
-        else (
-            played.went_on()
-            or _shifted(call, played)
-            or played.messages_at_least(played.ranks if played.ranks > 1 else 0)
-            or _side_by_side(played)
-            or played.left_over()
-        )
+        played.went_on()
+        or _shifted(call, played)
+        or played.messages_at_least(played.ranks if played.ranks > 1 else 0)
+        or _side_by_side(played)
+        or played.left_over()
     )
 
 
-def all_reduce(call: Call, returned: Any) -> Trouble:
+@_played
+def all_reduce(call: Call, played: Played) -> Trouble:
     """Everything complete everywhere; about 2 log2 p steps, and no more bytes than halves and quarters need."""
-    played = read(returned, call)
     return (
-        played
-        if not isinstance(played, Played)
-        else (
-            played.went_on()
-            or _sums(call, played, _everything)
-            or played.messages_at_least(2 * (played.ranks - 1))
-            or _halving(played)
-            or played.left_over()
-        )
+        played.went_on()
+        or _sums(call, played, _everything)
+        or played.messages_at_least(2 * (played.ranks - 1))
+        or _halving(played)
+        or played.left_over()
     )
 
 

@@ -9,6 +9,7 @@ import select
 import socket
 import struct
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +21,7 @@ _ORIGIN_ZEROCOPY, _CODE_COPIED = 5, 1  # linux/errqueue.h
 _NOTICE = struct.Struct("=IBBBBII")  # struct sock_extended_err: errno, origin, type, code, pad, first, last
 
 
-class Mover:
+class Mover(ABC):
     """One half of a way: ``give`` a message, or ``take`` it; counts its own calls and copies."""
 
     def __init__(self, line: socket.socket, size: int, memory: int):
@@ -30,8 +31,9 @@ class Mover:
         self.calls = self.copied = 0
         self.note = ""
 
+    @abstractmethod
     def give(self) -> None:
-        raise NotImplementedError
+        """Send ``data`` once."""
 
     def take(self) -> None:
         left = self.data
